@@ -1,0 +1,1 @@
+# install is filled in with the packaging files

@@ -1,0 +1,211 @@
+/*
+ * Convoy: training, evaluation and throughput on one rank. The library never prints: it calls the observer, if there is
+ * one, and writes the files of the run's folder.
+ */
+#ifndef CONVOY_TRAIN_H
+#define CONVOY_TRAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "convoy/model.h"
+#include "convoy/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** How the learning rate goes over a training. All of it is a function of samples seen, never of steps. */
+typedef enum cvy_rate_kind {
+    CVY_RATE_CONSTANT,
+    CVY_RATE_STEP,   /**< times `gamma` every `step_epochs` */
+    CVY_RATE_COSINE, /**< half a cosine from the base to 0 at the end of training */
+} cvy_rate_kind;
+
+/** Names of optimizers as users write them. */
+typedef enum cvy_optimizer_name {
+    CVY_OPTIMIZE_SGD,
+    CVY_OPTIMIZE_MOMENTUM, /**< SGD with velocity: v = mu v + g + wd w, w -= lr v */
+    CVY_OPTIMIZE_NESTEROV,
+    CVY_OPTIMIZE_ADAMW,
+} cvy_optimizer_name;
+
+/** What to train and how. Start from CVY_TRAIN_OPTIONS_INIT. Strings are borrowed for the call. */
+typedef struct cvy_train_options {
+    const char *data;          /**< a folder, or digits, random */
+    const char *data_kind;     /**< NULL: found by the files */
+    int64_t train_samples;     /**< at most so many (synthetic sets: so many); 0 is all */
+    int64_t test_samples;
+    int64_t batch;             /**< samples an iteration */
+    int64_t epochs;            /**< with `steps` 0 */
+    int64_t steps;             /**< stop after so many iterations; 0: by epochs */
+    uint64_t seed;
+    int threads;               /**< 0: one for each core that this process may use */
+    const char *backend;       /**< NULL: the fastest in this build */
+    const char *layout;        /**< auto, plain, channels-last, blocked; NULL is auto */
+    bool double_precision;     /**< f64; backend ref alone has it */
+    cvy_optimizer_name optimizer;
+    double learning_rate;      /**< base, after warm-up */
+    double momentum;           /**< momentum and nesterov */
+    double beta1, beta2, epsilon; /**< adamw */
+    double weight_decay;
+    cvy_rate_kind rate;
+    double warmup_epochs;      /**< linear from 0; may be a fraction */
+    double step_epochs, gamma; /**< CVY_RATE_STEP */
+    const char *out;           /**< folder of the run; NULL: nothing is written */
+    const char *resume;        /**< folder of a run to go on with; NULL: start anew */
+    const char *weights;       /**< safetensors file to start from; NULL: initialise */
+    int64_t checkpoint_every;  /**< iterations; 0: at the end of every epoch */
+    int keep_checkpoints;      /**< last so many, besides the best */
+    const char *timeline;      /**< Chrome trace file; NULL: none */
+    int64_t timeline_steps;    /**< iterations that the timeline holds, from the first on */
+    const volatile int *stop;  /**< set to nonzero by a signal handler: save and stop with CVY_PREEMPTED; may be NULL */
+} cvy_train_options;
+
+#define CVY_TRAIN_OPTIONS_INIT                                                                           \
+    {                                                                                                    \
+        .batch = 64, .epochs = 1, .seed = 1, .optimizer = CVY_OPTIMIZE_MOMENTUM, .learning_rate = 0.01,  \
+        .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .step_epochs = 30, .gamma = 0.1, \
+        .keep_checkpoints = 2, .timeline_steps = 10                                                      \
+    }
+
+/** What is known once everything is set up. Valid during the call. */
+typedef struct cvy_train_start {
+    const char *model, *data, *backend;
+    int64_t parameters, batch, train_samples, test_samples, epochs, steps_total, first_step;
+    int threads, cores;        /**< cores that this process may use */
+    int64_t tensor_bytes;      /**< all arenas: what the plan says */
+    int64_t memory_by_role[8]; /**< as in `memory_names` */
+    const char *const *memory_names; /**< NULL-terminated */
+    int format_changes;        /**< reorders of activations an iteration */
+    const char *resumed_from;  /**< checkpoint folder; NULL for a fresh run */
+    int checkpoints_skipped;   /**< damaged ones that resume passed over */
+} cvy_train_start;
+
+/** How far a training is. */
+typedef struct cvy_train_progress {
+    int64_t step, steps_total; /**< iterations done */
+    int64_t epoch, epochs;     /**< epochs done; those asked for, 0 where `steps` rules */
+    int64_t sample, samples;   /**< of the epoch under way */
+    double loss;               /**< of the last batch */
+    double accuracy;           /**< of the last batch, 0 to 1; NAN for regressions */
+    double learning_rate;
+    double images_per_s;       /**< over the last second or so */
+    double left_s;             /**< estimate of the time that is left */
+} cvy_train_progress;
+
+/** One epoch. */
+typedef struct cvy_epoch_result {
+    int64_t epoch;             /**< 1 is the first */
+    int64_t step;
+    double loss, train_accuracy;           /**< means over the epoch's samples as they were trained */
+    double validation_loss, validation_accuracy; /**< NAN where there is no test split or no classes */
+    double seconds, images_per_s;
+    double data_wait_share;    /**< of the epoch's seconds, waiting for the loader */
+    bool best;
+} cvy_epoch_result;
+
+/** One row of the table at the end: all steps of a kind. */
+typedef struct cvy_profile_row {
+    char name[64];             /**< "convolution forward" */
+    char algorithm[64];        /**< the backend's words; "mixed" where they differ */
+    int64_t calls;
+    double seconds, flop, bytes;
+} cvy_profile_row;
+
+/** What came out. Release with cvy_train_result_clear(). */
+typedef struct cvy_train_result {
+    int64_t step, epoch;
+    double loss, train_accuracy, validation_loss, validation_accuracy, best_validation_accuracy; /**< NAN: none */
+    double seconds, images_per_s, data_wait_share;
+    int64_t tensor_peak_bytes; /**< measured by the allocator */
+    int64_t tensor_plan_bytes; /**< what the plan said */
+    int64_t loop_allocations;  /**< allocations of the library inside the step loop: 0 */
+    int rows;
+    cvy_profile_row *row;      /**< largest first */
+    char checkpoint[512];      /**< last one written; empty: none */
+} cvy_train_result;
+
+/** Called on the training thread; must not block for long. Any member may be NULL. */
+typedef struct cvy_train_observer {
+    void *context;
+    void (*start)(void *context, const cvy_train_start *start);
+    void (*progress)(void *context, const cvy_train_progress *progress); /**< after every iteration */
+    void (*epoch)(void *context, const cvy_epoch_result *result);
+    void (*checkpoint)(void *context, const char *path, int64_t step);
+    void (*warning)(void *context, const char *line);
+} cvy_train_observer;
+
+/**
+ * Train a model.
+ *
+ * Not collective (one rank).
+ *
+ * @param[in]  model      finished, borrowed
+ * @param[in]  options    borrowed
+ * @param[in]  observer   may be NULL
+ * @param[out] result_out released with cvy_train_result_clear(), also after CVY_PREEMPTED
+ * @retval CVY_PREEMPTED        `stop` was set; a checkpoint was saved (where there is a run folder)
+ * @retval CVY_ERR_INPUT        options that make no sense
+ * @retval CVY_ERR_DATA         data missing, damaged or of another shape; the file is named
+ * @retval CVY_ERR_DIVERGED     NaN or infinity; the message names the layer and the step
+ * @retval CVY_ERR_CHECKPOINT   a checkpoint could not be read or written
+ * @retval CVY_ERR_UNSUPPORTED  this build, or the backend, cannot
+ */
+cvy_status cvy_train(const cvy_model *model, const cvy_train_options *options, const cvy_train_observer *observer,
+                     cvy_train_result *result_out);
+
+/** Release what a result owns. */
+void cvy_train_result_clear(cvy_train_result *result);
+
+/** What an evaluation found. */
+typedef struct cvy_evaluation {
+    int64_t samples, correct;
+    double loss;
+    double accuracy;           /**< 0 to 1; NAN for regressions */
+    double seconds, images_per_s;
+} cvy_evaluation;
+
+/**
+ * Evaluate weights on the test split; every sample counts once.
+ *
+ * @param[in]  checkpoint  a checkpoint folder, a run folder (its best, else its newest checkpoint) or a safetensors file
+ * @param[in]  options     data, batch, threads, backend, layout are used
+ * @param[in]  observer    progress alone is called; may be NULL
+ * @retval as cvy_train()
+ */
+cvy_status cvy_evaluate(const cvy_model *model, const char *checkpoint, const cvy_train_options *options,
+                        const cvy_train_observer *observer, cvy_evaluation *evaluation_out);
+
+/** Throughput of training on random data: medians over the iterations. Release with cvy_throughput_clear(). */
+typedef struct cvy_throughput {
+    double images_per_s, iteration_s, floor_s, forward_s, backward_s, update_s, communication_s;
+    double iteration_quartile_s[2];
+    int64_t batch, iterations, peak_memory_bytes; /**< largest resident set of the process */
+    int64_t tensor_bytes;
+    int threads, format_changes;
+    double peak_flops, bandwidth_Bps; /**< measured in this run: what the floor stands on */
+    int rows;
+    cvy_profile_row *row;      /**< of one median iteration */
+} cvy_throughput;
+
+/**
+ * Measure training steps on random data: forward, backward, update.
+ *
+ * @param[in] options     batch, threads, backend, layout, optimizer are used
+ * @param[in] warmup      iterations that are not counted
+ * @param[in] iterations  that are; at least 1
+ */
+cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_options *options, int64_t warmup,
+                                  int64_t iterations, cvy_throughput *throughput_out);
+
+void cvy_throughput_clear(cvy_throughput *throughput);
+
+/** Whether this build trains (false: plan-only, train and eval answer CVY_ERR_UNSUPPORTED). */
+bool cvy_train_available(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,68 @@
+/* The thread-local record of the last failure. Words longer than the record are cut, never overrun. */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MESSAGE_BYTES = 1024 };
+
+static _Thread_local char message[MESSAGE_BYTES];
+
+const char *cvy_error_message(void) { return message; }
+
+void cvy_error_clear(void) { message[0] = '\0'; }
+
+cvy_status cvy_fail(cvy_status status, const char *format, ...)
+{
+    char words[MESSAGE_BYTES]; /* aside, since an argument may point into the old message */
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    memcpy(message, words, sizeof message);
+    return status;
+}
+
+cvy_status cvy_fail_within(cvy_status status, const char *format, ...)
+{
+    char context[MESSAGE_BYTES / 2];
+    char words[MESSAGE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(context, sizeof context, format, arguments);
+    va_end(arguments);
+    int length = snprintf(words, sizeof words, "%s: ", context);
+    strncat(words, message, sizeof words - 1 - (size_t)length);
+    memcpy(message, words, sizeof message);
+    return status;
+}
+
+int cvy_status_exit_code(cvy_status status)
+{
+    static const int code[] = {
+        [CVY_OK] = 0,         [CVY_ERR_ARG] = 2,        [CVY_ERR_INPUT] = 2, [CVY_ERR_DATA] = 3,
+        [CVY_ERR_INFEASIBLE] = 4, [CVY_ERR_DIVERGED] = 5, [CVY_ERR_RANK] = 6,  [CVY_ERR_CHECKPOINT] = 7,
+        [CVY_ERR_IO] = 1,     [CVY_ERR_MEMORY] = 1,     [CVY_ERR_UNSUPPORTED] = 2, [CVY_PREEMPTED] = 75,
+    };
+    return (unsigned)status < sizeof code / sizeof code[0] ? code[status] : 1;
+}
+
+const char *cvy_status_name(cvy_status status)
+{
+    static const char *const name[] = {
+        [CVY_OK] = "CVY_OK",
+        [CVY_ERR_ARG] = "CVY_ERR_ARG",
+        [CVY_ERR_INPUT] = "CVY_ERR_INPUT",
+        [CVY_ERR_DATA] = "CVY_ERR_DATA",
+        [CVY_ERR_INFEASIBLE] = "CVY_ERR_INFEASIBLE",
+        [CVY_ERR_DIVERGED] = "CVY_ERR_DIVERGED",
+        [CVY_ERR_RANK] = "CVY_ERR_RANK",
+        [CVY_ERR_CHECKPOINT] = "CVY_ERR_CHECKPOINT",
+        [CVY_ERR_IO] = "CVY_ERR_IO",
+        [CVY_ERR_MEMORY] = "CVY_ERR_MEMORY",
+        [CVY_ERR_UNSUPPORTED] = "CVY_ERR_UNSUPPORTED",
+        [CVY_PREEMPTED] = "CVY_PREEMPTED",
+    };
+    return (unsigned)status < sizeof name / sizeof name[0] ? name[status] : "unknown status";
+}

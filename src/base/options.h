@@ -1,0 +1,71 @@
+/*
+ * Options of a command: one table for the command line, CONVOY_* variables and a YAML configuration file, later ones
+ * first: command line, then environment, then file, then default. Parsing is argp's.
+ */
+#ifndef CVY_BASE_OPTIONS_H
+#define CVY_BASE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef enum cvy_option_type {
+    CVY_OPTION_FLAG,   /**< bool; off unless given; in files and variables yes/no */
+    CVY_OPTION_INT,    /**< int64_t within bounds */
+    CVY_OPTION_COUNT,  /**< int64_t with suffix: 64, 64/rank */
+    CVY_OPTION_REAL,
+    CVY_OPTION_TEXT,   /**< const char *; NULL where not given */
+    CVY_OPTION_CHOICE, /**< int, index into choices */
+} cvy_option_type;
+
+/** One option. Its value goes to @p offset in the command's struct. */
+typedef struct cvy_option {
+    const char *name;           /**< "--name", CONVOY_NAME, `name:`; dashes become underscores in variables */
+    char letter;                /**< short form, 0 where there is none */
+    cvy_option_type type;
+    size_t offset;
+    double minimum, maximum;    /**< numbers, inclusive */
+    const char *fallback;       /**< default, as text; NULL: the struct is left as it was */
+    const char *const *choices; /**< NULL-terminated */
+    const char *argument;       /**< "N", "FOLDER": how help shows the value */
+    const char *help;           /**< one sentence without a stop */
+    const char *aliases;        /**< other names, separated by spaces; NULL */
+} cvy_option;
+
+/** A command: its name, operands and options. */
+typedef struct cvy_command_options {
+    const char *command;        /**< "train" */
+    const char *operands;       /**< "MODEL" */
+    int min_operands, max_operands;
+    const char *summary;        /**< one sentence for --help and the man page */
+    const char *examples;       /**< lines for --help; may be NULL */
+    const cvy_option *option;   /**< ends with a NULL name */
+} cvy_command_options;
+
+/** What was given, and by whom. */
+typedef struct cvy_parsed_options {
+    const char *operand[4];     /**< borrowed from argv */
+    int operands;
+    char *storage;              /**< text from files and variables; owned */
+    bool help;                  /**< help was asked for and printed: the command ends with CVY_OK */
+} cvy_parsed_options;
+
+/**
+ * Parse a command's arguments into @p values.
+ *
+ * @param[in]  argc, argv   argv[0] is shown as the program's name; operands and options follow
+ * @param[out] values       the command's struct; fields are set through the offsets
+ * @param[out] parsed_out   released with cvy_parsed_options_clear()
+ * @retval CVY_ERR_INPUT    one line: option, what was found, what is expected; an unknown option names the nearest
+ */
+cvy_status cvy_options_parse(const cvy_command_options *command, int argc, char **argv, void *values,
+                             cvy_parsed_options *parsed_out);
+
+void cvy_parsed_options_clear(cvy_parsed_options *parsed);
+
+/** The options of a command as YAML, values in force: what a run's folder keeps as config.yaml. cvy_free() */
+char *cvy_options_print_yaml(const cvy_command_options *command, const void *values);
+
+#endif

@@ -1,0 +1,44 @@
+/* Words for people: growing strings, units, nearest matches. */
+#ifndef CVY_BASE_TEXT_H
+#define CVY_BASE_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/** A string that grows; start from {0}. Running out of memory is kept and told by cvy_text_take(). */
+typedef struct cvy_text {
+    char *data;
+    size_t length, capacity;
+    int failed;
+} cvy_text;
+
+/** Append, printf style. */
+void cvy_text_add(cvy_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/** Give the string away (cvy_free()); NULL, worded, where an append ran out of memory. */
+char *cvy_text_take(cvy_text *text);
+
+/** Release. */
+void cvy_text_destroy(cvy_text *text);
+
+/** Room for one printed unit. */
+enum { CVY_UNIT_TEXT = 24 };
+
+/** "1.23 GB" (powers of 1000), "512 B". */
+const char *cvy_print_bytes(double bytes, char *text);
+
+/** "1.23 ms", "4.5 s", "3 min 20 s", "2 h 05 min". */
+const char *cvy_print_seconds(double seconds, char *text);
+
+/** "25,557,032". */
+const char *cvy_print_count(int64_t count, char *text);
+
+/** "3.4 GFLOP", "12.3 k": value with prefix and @p unit, three digits. */
+const char *cvy_print_si(double value, const char *unit, char *text);
+
+/** The entry of @p words (NULL-terminated) with the least edit distance to @p word; NULL where none is near. */
+const char *cvy_nearest(const char *word, const char *const *words);
+
+#endif

@@ -1,0 +1,135 @@
+/*
+ * Data sets. A kind is one file and one line in its table: it opens a folder or a name, and reads sample i. What a
+ * sample becomes depends on (seed, epoch, sample) only, never on threads.
+ */
+#ifndef CVY_DATA_DATA_H
+#define CVY_DATA_DATA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tensor/shape.h"
+
+typedef enum cvy_split { CVY_SPLIT_TRAIN, CVY_SPLIT_TEST } cvy_split;
+
+/** What the labels of a data set are. */
+typedef enum cvy_target { CVY_TARGET_CLASS, CVY_TARGET_VALUES } cvy_target;
+
+/** What a data set offers. */
+typedef struct cvy_data_info {
+    cvy_shape sample;    /**< [c,h,w] or [c,d,h,w] */
+    cvy_target target;
+    int64_t classes;     /**< CLASS: labels are below; */
+    int64_t values;      /**< VALUES: numbers a sample */
+    int64_t count[2];    /**< samples of each split */
+} cvy_data_info;
+
+typedef struct cvy_data cvy_data;
+
+/** What a user asks of a data set. */
+typedef struct cvy_data_options {
+    const char *source;  /**< a folder, or the name of a synthetic set: digits, random */
+    const char *kind;    /**< NULL: by the files found, or the name */
+    uint64_t seed;
+    cvy_shape sample;    /**< the model's input, without n: synthetic sets take it, files must have it */
+    cvy_target target;   /**< the model's loss */
+    int64_t classes;     /**< of the model; labels are checked against it */
+    int64_t train_count, test_count; /**< for synthetic sets; 0 is their default. Files: at most so many; 0 is all */
+} cvy_data_options;
+
+/** A kind of data set. */
+typedef struct cvy_data_kind {
+    const char *name;
+    const char *help;
+    bool synthetic;      /**< known by name, needs no folder */
+    /** Whether a folder holds such a set. */
+    bool (*detect)(const char *folder);
+    /** Open; state_out is the kind's own. The whole of what can be wrong is found here, as far as it can be. */
+    cvy_status (*open)(const cvy_data_options *options, cvy_data_info *info_out, void **state_out);
+    void (*close)(void *state);
+    /**
+     * Write sample @p index of a split: c*(d*)h*w floats in plain order, and its label (one int32_t, or `values`
+     * floats). Called from several threads at once.
+     */
+    cvy_status (*read)(const void *state, cvy_split split, int64_t index, float *x_out, void *label_out);
+} cvy_data_kind;
+
+/**
+ * Open a data set.
+ *
+ * Not collective.
+ * @param[out] data_out released with cvy_data_close()
+ * @retval CVY_ERR_DATA  missing, damaged, or of another shape than the model's; the file is named
+ * @retval CVY_ERR_INPUT unknown kind or name; the message lists them
+ */
+cvy_status cvy_data_open(const cvy_data_options *options, cvy_data **data_out);
+
+/** Release; sets NULL. No loader may be running on it. */
+void cvy_data_close(cvy_data **data);
+
+/** What it offers. Cannot fail. */
+const cvy_data_info *cvy_data_get_info(const cvy_data *data);
+
+/** "idx", "digits", "random". */
+const char *cvy_data_kind_name(const cvy_data *data);
+
+/** The i-th kind; NULL past the last. */
+const cvy_data_kind *cvy_data_kind_get(int i);
+
+/** Read one sample. Thread-safe. See the slot; @retval CVY_ERR_DATA names the file and the sample */
+cvy_status cvy_data_read(const cvy_data *data, cvy_split split, int64_t index, float *x_out, void *label_out);
+
+/** Bytes of one sample's pixels (floats) and of its label. */
+int64_t cvy_data_sample_bytes(const cvy_data *data);
+int64_t cvy_data_label_bytes(const cvy_data *data);
+
+/* ---- the loader: reads batches ahead, on a thread of its own ---- */
+
+typedef struct cvy_loader cvy_loader;
+
+/** Samples of one epoch of one split, in order, batch by batch. */
+typedef struct cvy_loader_options {
+    cvy_split split;
+    bool shuffle;        /**< order is cvy_random_order(seed, epoch); else as stored */
+    uint64_t seed;
+    int64_t batch;
+    int slots;           /**< at least 2 to read ahead */
+    void *memory;        /**< slots * (batch * (sample bytes + label bytes)), each part rounded up to 64; borrowed */
+} cvy_loader_options;
+
+/** One batch, valid until it is given back. */
+typedef struct cvy_batch {
+    const float *x;      /**< samples * c*(d*)h*w, plain order */
+    const void *label;   /**< int32_t [samples], or float [samples * values] */
+    int64_t samples;     /**< the last of an epoch may have fewer */
+    int64_t first;       /**< position in the epoch of its first sample */
+    int slot;
+} cvy_batch;
+
+/** Bytes of one slot: images and labels, each rounded up to 64. */
+int64_t cvy_loader_slot_bytes(const cvy_data *data, int64_t batch);
+
+/** Make a loader with its thread, idle. Released with cvy_loader_destroy(). */
+cvy_status cvy_loader_create(const cvy_data *data, const cvy_loader_options *options, cvy_loader **loader_out);
+
+/** Start reading epoch @p epoch from its sample @p first on; what was being read is dropped. */
+cvy_status cvy_loader_start(cvy_loader *loader, uint32_t epoch, int64_t first);
+
+/**
+ * Take the next batch; waits for it.
+ *
+ * @param[out] batch_out samples == 0 at the end of the epoch
+ * @retval CVY_ERR_DATA a sample could not be read; the file is named
+ */
+cvy_status cvy_loader_next(cvy_loader *loader, cvy_batch *batch_out);
+
+/** Give a batch's slot back for reading ahead. */
+void cvy_loader_release(cvy_loader *loader, const cvy_batch *batch);
+
+/** Seconds that cvy_loader_next() waited, since creation. */
+double cvy_loader_wait_s(const cvy_loader *loader);
+
+/** Stop the thread and release; sets NULL. */
+void cvy_loader_destroy(cvy_loader **loader);
+
+#endif

@@ -1,0 +1,90 @@
+/*
+ * The graph: layers in an order in which every layer comes after its inputs. Layer 0 is the input, the last one the
+ * loss. Shapes are of one sample (n = 1); plans scale n.
+ */
+#ifndef CVY_MODEL_MODEL_H
+#define CVY_MODEL_MODEL_H
+
+#include "convoy/model.h"
+#include "model/layer.h"
+
+/** One parameter or persistent statistic. */
+typedef struct cvy_parameter {
+    char *name;                /**< state_dict key: "layer1.0.conv1.weight" */
+    int layer;
+    cvy_parameter_spec spec;
+} cvy_parameter;
+
+struct cvy_model {
+    char *name;
+    int layers;
+    cvy_layer *layer;
+    int parameters;            /**< with running statistics */
+    cvy_parameter *parameter;
+    int layer_capacity, parameter_capacity;
+};
+
+/** Start a model with its input layer (layer 0, named "input"). @p input is of one sample, without n: [c,h,w]. */
+cvy_status cvy_model_create(const char *name, const cvy_shape *input, cvy_model **model_out);
+
+/** Limits on what a file may ask for. */
+enum { CVY_MAX_LAYERS = 20000, CVY_MAX_NAME = 200 };
+
+/**
+ * Append a layer.
+ *
+ * @param[in]  kind      name of a layer kind
+ * @param[in]  name      unique, 1 to CVY_MAX_NAME characters of [A-Za-z0-9_.-]; copied
+ * @param[in]  input     indices of layers; as many as the kind takes
+ * @param[in]  options   a mapping; NULL where all defaults hold
+ * @param[in]  skip      keys of the mapping that are not the kind's; may be NULL
+ * @param[out] index_out may be NULL
+ * @retval CVY_ERR_INPUT unknown kind, name taken, wrong inputs, options or shapes; the message names the layer
+ */
+cvy_status cvy_model_add(cvy_model *model, const char *kind, const char *name, const int *input, int inputs,
+                         const cvy_yaml_node *options, const char *const *skip, int *index_out);
+
+/**
+ * Append a layer as the zoo does: options as YAML flow text without braces, printf style, e.g.
+ * cvy_model_append(m, "conv", "conv1", x, &x, "filters: %d, kernel: 3, padding: 1", filters).
+ *
+ * @param[in]     name   of the layer
+ * @param[in,out] at     in: index of the input; out: index of the new layer
+ */
+cvy_status cvy_model_append(cvy_model *model, const char *kind, const char *name, int *at, const char *options, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/** Append an add layer of two inputs. */
+cvy_status cvy_model_append_add(cvy_model *model, const char *name, int first, int second, int *index_out);
+
+/** Check that a model is whole: the last layer is a loss, every other layer's output is used, parameters fit 64 bits. */
+cvy_status cvy_model_finish(cvy_model *model);
+
+/** Index of the layer of a name; -1 if absent. */
+int cvy_model_find_layer(const cvy_model *model, const char *name);
+
+/** Index of the parameter of a state_dict key; -1 if absent. */
+int cvy_model_find_parameter(const cvy_model *model, const char *name);
+
+/** Index of the loss layer's input: the layer whose output is the model's. */
+int cvy_model_output(const cvy_model *model);
+
+/** A hash of all that the model computes (kinds, options, graph; not names): checkpoints and plans carry it. */
+uint64_t cvy_model_hash(const cvy_model *model);
+
+/** Options of a zoo model, in the order of its table. Values lie in @p options, a struct of the model's. */
+typedef struct cvy_zoo_entry {
+    const char *name;
+    const char *help;          /**< one line: source, canonical parameter count */
+    const cvy_field *fields;   /**< as for layers; every model has `classes` or `outputs` where it makes sense */
+    size_t options_bytes;
+    cvy_status (*build)(const char *name, const void *options, cvy_model **model_out);
+} cvy_zoo_entry;
+
+/** The i-th model of the zoo; NULL past the last. */
+const cvy_zoo_entry *cvy_zoo_get(int i);
+
+/** Read a model file. See docs/models.md. @retval CVY_ERR_INPUT with file and line */
+cvy_status cvy_model_load_yaml(const char *path, cvy_model **model_out);
+
+#endif

@@ -1,0 +1,227 @@
+/* The vocabulary: one table of signatures, and what follows from it. */
+#include "op/op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define R(role) {CVY_ROLE_##role, CVY_ACCESS_READ, false}
+#define W(role) {CVY_ROLE_##role, CVY_ACCESS_WRITE, false}
+#define U(role) {CVY_ROLE_##role, CVY_ACCESS_UPDATE, false}
+#define OPTIONAL_R(role) {CVY_ROLE_##role, CVY_ACCESS_READ, true}
+#define OPTIONAL_W(role) {CVY_ROLE_##role, CVY_ACCESS_WRITE, true}
+#define OPTIONAL_U(role) {CVY_ROLE_##role, CVY_ACCESS_UPDATE, true}
+
+static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
+    [CVY_OP_CONVOLUTION] =
+        {
+            [CVY_PASS_FORWARD] = {4, {R(X), R(W), OPTIONAL_R(B), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(DY), R(W), W(DX)}},
+            [CVY_PASS_BACKWARD_WEIGHTS] = {4, {R(X), R(DY), W(DW), OPTIONAL_W(DB)}},
+        },
+    [CVY_OP_DENSE] =
+        {
+            [CVY_PASS_FORWARD] = {4, {R(X), R(W), OPTIONAL_R(B), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(DY), R(W), W(DX)}},
+            [CVY_PASS_BACKWARD_WEIGHTS] = {4, {R(X), R(DY), W(DW), OPTIONAL_W(DB)}},
+        },
+    [CVY_OP_POOL_MAX] =
+        {
+            [CVY_PASS_FORWARD] = {3, {R(X), W(Y), W(WINDOW)}},
+            [CVY_PASS_INFERENCE] = {2, {R(X), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(DY), R(WINDOW), W(DX)}},
+        },
+    [CVY_OP_POOL_AVERAGE] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {2, {R(DY), W(DX)}},
+        },
+    [CVY_OP_POOL_GLOBAL] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {2, {R(DY), W(DX)}},
+        },
+    [CVY_OP_BATCH_NORM] =
+        {
+            [CVY_PASS_FORWARD] = {6, {R(X), R(W), R(B), W(Y), W(MEAN), W(VARIANCE)}},
+            [CVY_PASS_INFERENCE] = {6, {R(X), R(W), R(B), R(RUNNING_MEAN), R(RUNNING_VARIANCE), W(Y)}},
+            [CVY_PASS_BACKWARD] = {8, {R(X), R(DY), R(W), R(MEAN), R(VARIANCE), W(DX), W(DW), W(DB)}},
+            [CVY_PASS_STATS] = {3, {R(X), W(MEAN), W(VARIANCE)}},
+            [CVY_PASS_NORMALISE] = {6, {R(X), R(W), R(B), R(MEAN), R(VARIANCE), W(Y)}},
+            [CVY_PASS_GRAD_STATS] = {6, {R(X), R(DY), R(MEAN), R(VARIANCE), W(DW), W(DB)}},
+            [CVY_PASS_GRAD_APPLY] = {8, {R(X), R(DY), R(W), R(MEAN), R(VARIANCE), R(DW), R(DB), W(DX)}},
+            [CVY_PASS_COMMIT] = {4, {R(MEAN), R(VARIANCE), U(RUNNING_MEAN), U(RUNNING_VARIANCE)}},
+        },
+    [CVY_OP_RELU] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(Y), R(DY), W(DX)}},
+        },
+    [CVY_OP_DROPOUT] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {2, {R(DY), W(DX)}},
+        },
+    [CVY_OP_ADD] =
+        {
+            [CVY_PASS_FORWARD] = {3, {R(X), R(X1), W(Y)}},
+        },
+    [CVY_OP_SOFTMAX_CROSS_ENTROPY] =
+        {
+            [CVY_PASS_FORWARD] = {4, {R(X), R(LABEL), W(PROBABILITY), W(LOSS)}},
+            [CVY_PASS_INFERENCE] = {3, {R(X), R(LABEL), W(LOSS)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(PROBABILITY), R(LABEL), W(DX)}},
+        },
+    [CVY_OP_MEAN_SQUARED_ERROR] =
+        {
+            [CVY_PASS_FORWARD] = {3, {R(X), R(LABEL), W(LOSS)}},
+            [CVY_PASS_INFERENCE] = {3, {R(X), R(LABEL), W(LOSS)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(X), R(LABEL), W(DX)}},
+        },
+    [CVY_OP_REORDER] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+        },
+    [CVY_OP_SGD] =
+        {
+            [CVY_PASS_UPDATE] = {3, {R(DW), U(W), OPTIONAL_U(MOMENTUM)}},
+        },
+    [CVY_OP_ADAMW] =
+        {
+            [CVY_PASS_UPDATE] = {4, {R(DW), U(W), U(MOMENTUM), U(MOMENT2)}},
+        },
+};
+
+const cvy_signature *cvy_op_signature(cvy_op_kind kind, cvy_op_pass pass)
+{
+    const cvy_signature *signature = &signatures[kind][pass];
+    return signature->places ? signature : NULL;
+}
+
+const char *cvy_op_kind_name(cvy_op_kind kind)
+{
+    static const char *const name[CVY_OP_KIND_COUNT] = {
+        [CVY_OP_CONVOLUTION] = "convolution",
+        [CVY_OP_DENSE] = "dense",
+        [CVY_OP_POOL_MAX] = "max-pool",
+        [CVY_OP_POOL_AVERAGE] = "average-pool",
+        [CVY_OP_POOL_GLOBAL] = "global-pool",
+        [CVY_OP_BATCH_NORM] = "batch-norm",
+        [CVY_OP_RELU] = "relu",
+        [CVY_OP_DROPOUT] = "dropout",
+        [CVY_OP_ADD] = "add",
+        [CVY_OP_SOFTMAX_CROSS_ENTROPY] = "softmax-cross-entropy",
+        [CVY_OP_MEAN_SQUARED_ERROR] = "mean-squared-error",
+        [CVY_OP_REORDER] = "reorder",
+        [CVY_OP_SGD] = "sgd",
+        [CVY_OP_ADAMW] = "adamw",
+    };
+    return name[kind];
+}
+
+const char *cvy_op_pass_name(cvy_op_pass pass)
+{
+    static const char *const name[CVY_PASS_COUNT] = {
+        [CVY_PASS_FORWARD] = "forward",
+        [CVY_PASS_INFERENCE] = "inference",
+        [CVY_PASS_BACKWARD_DATA] = "backward-data",
+        [CVY_PASS_BACKWARD_WEIGHTS] = "backward-weights",
+        [CVY_PASS_BACKWARD] = "backward",
+        [CVY_PASS_STATS] = "stats",
+        [CVY_PASS_NORMALISE] = "normalise",
+        [CVY_PASS_GRAD_STATS] = "grad-stats",
+        [CVY_PASS_GRAD_APPLY] = "grad-apply",
+        [CVY_PASS_COMMIT] = "commit",
+        [CVY_PASS_UPDATE] = "update",
+    };
+    return name[pass];
+}
+
+const char *cvy_role_name(cvy_role role)
+{
+    static const char *const name[CVY_ROLE_COUNT] = {
+        [CVY_ROLE_X] = "x",
+        [CVY_ROLE_X1] = "x1",
+        [CVY_ROLE_Y] = "y",
+        [CVY_ROLE_DX] = "dx",
+        [CVY_ROLE_DY] = "dy",
+        [CVY_ROLE_W] = "w",
+        [CVY_ROLE_B] = "b",
+        [CVY_ROLE_DW] = "dw",
+        [CVY_ROLE_DB] = "db",
+        [CVY_ROLE_MEAN] = "mean",
+        [CVY_ROLE_VARIANCE] = "variance",
+        [CVY_ROLE_RUNNING_MEAN] = "running-mean",
+        [CVY_ROLE_RUNNING_VARIANCE] = "running-variance",
+        [CVY_ROLE_WINDOW] = "window",
+        [CVY_ROLE_PROBABILITY] = "probability",
+        [CVY_ROLE_LABEL] = "label",
+        [CVY_ROLE_LOSS] = "loss",
+        [CVY_ROLE_MOMENTUM] = "momentum",
+        [CVY_ROLE_MOMENT2] = "moment2",
+    };
+    return name[role];
+}
+
+int cvy_op_index(const cvy_op *op, cvy_role role)
+{
+    for (int i = 0; i < op->operands; i++) {
+        if (op->operand[i].role == role) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+const cvy_operand *cvy_op_find(const cvy_op *op, cvy_role role)
+{
+    int i = cvy_op_index(op, role);
+    return i < 0 ? NULL : &op->operand[i];
+}
+
+static int find_place(const cvy_signature *signature, cvy_role role)
+{
+    for (int i = 0; i < signature->places; i++) {
+        if (signature->place[i].role == role) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+cvy_status cvy_op_add(cvy_op *op, cvy_role role, const cvy_tensor *tensor)
+{
+    const cvy_signature *signature = cvy_op_signature(op->kind, op->pass);
+    int place = signature ? find_place(signature, role) : -1;
+    int last = op->operands ? find_place(signature, op->operand[op->operands - 1].role) : -1;
+    CVY_REQUIRE(place > last, CVY_ERR_ARG, "%s %s takes no operand %s here", cvy_op_kind_name(op->kind),
+                cvy_op_pass_name(op->pass), cvy_role_name(role));
+    op->operand[op->operands++] =
+        (cvy_operand){.role = role, .access = signature->place[place].access, .tensor = *tensor};
+    return CVY_OK;
+}
+
+bool cvy_op_in_place(const cvy_op *op, cvy_role role)
+{
+    switch (op->kind) {
+    case CVY_OP_RELU:
+    case CVY_OP_DROPOUT: return role == (op->pass == CVY_PASS_FORWARD ? CVY_ROLE_X : CVY_ROLE_DY);
+    case CVY_OP_ADD: return role == CVY_ROLE_X || role == CVY_ROLE_X1;
+    case CVY_OP_BATCH_NORM:
+        return (op->pass == CVY_PASS_INFERENCE && role == CVY_ROLE_X) ||
+               ((op->pass == CVY_PASS_BACKWARD || op->pass == CVY_PASS_GRAD_APPLY) && role == CVY_ROLE_DY);
+    default: return false;
+    }
+}
+
+const char *cvy_op_print(const cvy_op *op, char *text)
+{
+    char shape[CVY_SHAPE_TEXT];
+    int length = snprintf(text, CVY_OP_TEXT, "%s %s", cvy_op_kind_name(op->kind), cvy_op_pass_name(op->pass));
+    for (int i = 0; i < op->operands && length < CVY_OP_TEXT; i++) {
+        const cvy_tensor *tensor = &op->operand[i].tensor;
+        length += snprintf(text + length, (size_t)(CVY_OP_TEXT - length), " %s %s:%s",
+                           cvy_role_name(op->operand[i].role), cvy_shape_print(&tensor->shape, shape),
+                           cvy_format_name(tensor->format));
+    }
+    return text;
+}

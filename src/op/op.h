@@ -1,0 +1,253 @@
+/*
+ * An op is what a kernel computes, without graph and without code: kind, pass, parameters, and one tensor description
+ * for each operand. The plan makes ops, a backend makes kernels of them, the oracle prices them.
+ *
+ * One-letter sizes everywhere: n samples, c input channels, f filters, d h w input, od oh ow output, kd kh kw kernel,
+ * g groups. 2-D is 3-D with d = od = kd = 1 in parameters; tensors of 2-D ops have no d dimension.
+ */
+#ifndef CVY_OP_OP_H
+#define CVY_OP_OP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tensor/tensor.h"
+
+/*
+ * What the ops compute, exactly:
+ *
+ * CONVOLUTION     cross-correlation, as PyTorch's. w is f,c/g,(kd),kh,kw, or g,f/g,c/g,… with `grouped` set. db = sum of dy.
+ * DENSE           y = x w^T + b; x [n, in], w [out, in].
+ * POOL_MAX        padding never wins; of equal values the first in kd,kh,kw order wins, and takes the gradient. `window`
+ *                 is u8 where the window has at most 256 positions, else i32; same format as y.
+ * POOL_AVERAGE    divides by the window, or with count_padding off by the positions inside the input.
+ * POOL_GLOBAL     y is n,c,1,1(,1).
+ * BATCH_NORM      y = w (x - mean) / sqrt(variance + epsilon) + b, statistics over n and space, variance biased.
+ *                 dw = sum dy (x - mean) / sqrt(variance + epsilon), db = sum dy, dx = PyTorch's, all terms. COMMIT: running = (1 - momentum)
+ *                 running + momentum new, with the variance times count / (count - 1) (count 1: as it is).
+ * RELU            y = max(x, 0); dx = y > 0 ? dy : 0. NaN stays NaN.
+ * DROPOUT         an element is dropped where cvy_random_unit(word) < probability; word = lane e % 4 of cvy_random_words(seed, DROPOUT,
+ *                 layer, step, sample_first + n, e / 4), e the logical element within the sample; survivors times
+ *                 1 / (1 - probability). dx the same of dy: the mask is drawn anew, not kept.
+ * SOFTMAX_CROSS_ENTROPY  x [n, classes]. loss[0] = loss_scale * sum over valid samples of -log p[label]; loss[1] = count of valid
+ *                 samples whose largest x (first of equals) is at the label. dx = loss_scale (p - onehot), 0 for samples
+ *                 from `samples` on.
+ * MEAN_SQUARED_ERROR  x and label [n, values]. loss[0] = loss_scale * sum over valid samples of mean over values of
+ *                 (x - label)^2; loss[1] = 0. dx = loss_scale * 2 (x - label) / values, 0 for invalid samples.
+ * SGD             g = dw + weight_decay w; v = momentum v + g (where there is `momentum`); w -= learning_rate (nesterov ? g + momentum v : v).
+ * ADAMW           w *= 1 - learning_rate weight_decay; m = beta1 m + (1 - beta1) g; s = beta2 s + (1 - beta2) g^2; w -= learning_rate
+ *                 (m / (1 - beta1^update)) / (sqrt(s / (1 - beta2^update)) + epsilon).
+ * Optimizers go over the padding too; it is zero and stays zero. Operands of one op have one floating type, f32 or f64, but
+ * for `window`, class labels (i32) and `loss` (f64).
+ */
+typedef enum cvy_op_kind {
+    CVY_OP_CONVOLUTION,
+    CVY_OP_DENSE,
+    CVY_OP_POOL_MAX,
+    CVY_OP_POOL_AVERAGE,
+    CVY_OP_POOL_GLOBAL, /**< mean over space */
+    CVY_OP_BATCH_NORM,
+    CVY_OP_RELU,
+    CVY_OP_DROPOUT,
+    CVY_OP_ADD, /**< y = x + x1; without operand x1 never made */
+    CVY_OP_SOFTMAX_CROSS_ENTROPY,
+    CVY_OP_MEAN_SQUARED_ERROR,
+    CVY_OP_REORDER, /**< same logical elements, other format or type; shapes may differ as a flatten does */
+    CVY_OP_SGD,
+    CVY_OP_ADAMW,
+    CVY_OP_KIND_COUNT
+} cvy_op_kind;
+
+/**
+ * Which computation of the kind. Backward is two passes, data and weights, wherever a library allows it;
+ * CVY_PASS_BACKWARD makes all gradients at once (the fused local batch norm).
+ */
+typedef enum cvy_op_pass {
+    CVY_PASS_FORWARD,
+    CVY_PASS_INFERENCE, /**< forward for evaluation: batch norm with running statistics, loss without saved values */
+    CVY_PASS_BACKWARD_DATA,
+    CVY_PASS_BACKWARD_WEIGHTS,
+    CVY_PASS_BACKWARD,
+    CVY_PASS_STATS,      /**< batch norm: mean and variance of x */
+    CVY_PASS_NORMALISE,  /**< batch norm: y from x and statistics */
+    CVY_PASS_GRAD_STATS, /**< batch norm: dgamma, dbeta (the two sums that the data gradient needs) */
+    CVY_PASS_GRAD_APPLY, /**< batch norm: dx from those sums */
+    CVY_PASS_COMMIT,     /**< batch norm: running statistics; once a mini-batch, never on recomputation */
+    CVY_PASS_UPDATE,     /**< optimizers */
+    CVY_PASS_COUNT
+} cvy_op_pass;
+
+/** What an operand is to its op. */
+typedef enum cvy_role {
+    CVY_ROLE_X,            /**< first input */
+    CVY_ROLE_X1,           /**< second input of add */
+    CVY_ROLE_Y,            /**< output */
+    CVY_ROLE_DX,
+    CVY_ROLE_DY,
+    CVY_ROLE_W,            /**< weights (gamma of a norm; the whole parameter of an optimizer) */
+    CVY_ROLE_B,            /**< bias (beta of a norm) */
+    CVY_ROLE_DW,
+    CVY_ROLE_DB,
+    CVY_ROLE_MEAN,         /**< [c], of this batch */
+    CVY_ROLE_VARIANCE,     /**< [c], of this batch, biased (divided by the count) */
+    CVY_ROLE_RUNNING_MEAN,
+    CVY_ROLE_RUNNING_VARIANCE, /**< unbiased */
+    CVY_ROLE_WINDOW,       /**< max pooling: index in the window (kd,kh,kw order) of the largest element, shaped as y */
+    CVY_ROLE_PROBABILITY,  /**< softmax, [n, classes] */
+    CVY_ROLE_LABEL,        /**< i32 [n] for cross-entropy; the target, shaped as x, for squared error */
+    CVY_ROLE_LOSS,         /**< f64 [2]: loss of the batch (already scaled), correct predictions */
+    CVY_ROLE_MOMENTUM,     /**< SGD's velocity; AdamW's first moment */
+    CVY_ROLE_MOMENT2,      /**< AdamW's second moment */
+    CVY_ROLE_COUNT
+} cvy_role;
+
+/** How a step touches an operand. */
+typedef enum cvy_access {
+    CVY_ACCESS_NONE = 0,
+    CVY_ACCESS_READ = 1,
+    CVY_ACCESS_WRITE = 2,
+    CVY_ACCESS_UPDATE = 3, /**< read, then written: accumulate, in place */
+} cvy_access;
+
+/** Kernel window of a convolution or a pooling, in d,h,w order; 2-D has kernel 1, stride 1, padding 0 in d. */
+typedef struct cvy_window {
+    int64_t kernel[3];
+    int64_t stride[3];
+    int64_t dilation[3]; /**< 1 is dense */
+    int64_t before[3];   /**< padding at the low end */
+    int64_t after[3];    /**< padding at the high end; negative where the last positions are not used */
+} cvy_window;
+
+typedef struct cvy_op_params_window {
+    cvy_window window;
+    int64_t groups;     /**< convolution only, else 1 */
+    bool count_padding; /**< average pooling: divide by the whole window (PyTorch's default) */
+} cvy_op_params_window;
+
+typedef struct cvy_op_params_norm {
+    double epsilon;
+    double momentum;   /**< running = (1 - momentum) running + momentum new */
+    int64_t count;     /**< elements a channel that statistics were taken over, all ranks (COMMIT's unbiasing) */
+} cvy_op_params_norm;
+
+typedef struct cvy_op_params_dropout {
+    double probability; /**< of dropping; survivors are scaled by 1 / (1 - probability) */
+    int32_t layer;      /**< index of the layer: part of the random counter */
+} cvy_op_params_dropout;
+
+typedef struct cvy_op_params_optimizer {
+    double momentum; /**< SGD */
+    bool nesterov;
+    double beta1, beta2, epsilon; /**< AdamW */
+    double weight_decay;
+} cvy_op_params_optimizer;
+
+enum { CVY_MAX_OPERANDS = 8 };
+
+/** An operand: its role and its description in memory. */
+typedef struct cvy_operand {
+    cvy_role role;
+    cvy_access access;
+    cvy_tensor tensor;
+} cvy_operand;
+
+/** What a kernel computes. */
+typedef struct cvy_op {
+    cvy_op_kind kind;
+    cvy_op_pass pass;
+    union {
+        cvy_op_params_window window;       /**< CONVOLUTION, POOL_MAX, POOL_AVERAGE */
+        cvy_op_params_norm norm;           /**< BATCH_NORM */
+        cvy_op_params_dropout dropout;     /**< DROPOUT */
+        cvy_op_params_optimizer optimizer; /**< SGD, ADAMW */
+    } params;
+    int operands;
+    cvy_operand operand[CVY_MAX_OPERANDS]; /**< in the order of the signature; optional ones may be left out */
+} cvy_op;
+
+/** One place in a signature. */
+typedef struct cvy_signature_place {
+    cvy_role role;
+    cvy_access access;
+    bool optional;
+} cvy_signature_place;
+
+/** Operands that a (kind, pass) takes, in order. */
+typedef struct cvy_signature {
+    int places;
+    cvy_signature_place place[CVY_MAX_OPERANDS];
+} cvy_signature;
+
+/** The signature of a pass; NULL where the kind has no such pass. The table in op.c is the law. */
+const cvy_signature *cvy_op_signature(cvy_op_kind kind, cvy_op_pass pass);
+
+/** "convolution", "dense", … Cannot fail. */
+const char *cvy_op_kind_name(cvy_op_kind kind);
+
+/** "forward", "backward-data", … Cannot fail. */
+const char *cvy_op_pass_name(cvy_op_pass pass);
+
+/** "x", "dw", … Cannot fail. */
+const char *cvy_role_name(cvy_role role);
+
+/** The operand of a role; NULL where the op has none. */
+const cvy_operand *cvy_op_find(const cvy_op *op, cvy_role role);
+
+/** The position of a role among the operands; -1 where the op has none. */
+int cvy_op_index(const cvy_op *op, cvy_role role);
+
+/**
+ * Append an operand; the access comes from the signature.
+ *
+ * @retval CVY_ERR_ARG the signature has no such place, or operands are out of order
+ */
+cvy_status cvy_op_add(cvy_op *op, cvy_role role, const cvy_tensor *tensor);
+
+/**
+ * Check an op: every place that is not optional is filled, formats fit, shapes agree with each other.
+ *
+ * @retval CVY_ERR_ARG names the op, the operand, what was found and expected
+ */
+cvy_status cvy_op_check(const cvy_op *op);
+
+/**
+ * Whether the output (the first written operand) may lie on the memory of input @p role: every backend must then give
+ * the same result in place. Said for relu, dropout, add, and batch norm's inference and dx on dy.
+ */
+bool cvy_op_in_place(const cvy_op *op, cvy_role role);
+
+/**
+ * The description that an operand of @p role must have, given kind, pass, parameters and x: for outputs, statistics,
+ * windows, probabilities, loss. Format plain for vectors and [n,c]; as x otherwise.
+ *
+ * @param[in]  op        its parameters; operands are not looked at
+ * @param[in]  x         the first input (for POOL…, with n)
+ * @param[in]  filters   outputs of a convolution or dense layer; else not looked at
+ * @retval CVY_ERR_INPUT a window does not fit into the input
+ */
+cvy_status cvy_op_describe(const cvy_op *op, const cvy_tensor *x, int64_t filters, cvy_role role,
+                           cvy_tensor *tensor_out);
+
+/** Output extent of a window along axis @p axis (0 d, 1 h, 2 w) over an input of @p extent; below 1 where none fits. */
+int64_t cvy_window_output(const cvy_window *window, int axis, int64_t extent);
+
+/** The space (d,h,w) of a tensor n,c,…; d = 1 in 2-D, all 1 for n,c. */
+void cvy_space_get(const cvy_shape *shape, int64_t space_out[3]);
+
+/**
+ * Floating point operations of an op. A multiply-add counts 2. Positions of a window that fall into the padding count,
+ * as everywhere in the field.
+ */
+double cvy_op_flop(const cvy_op *op);
+
+/** Bytes that an op must read and write once, with padding of formats; an operand that is updated counts twice. */
+double cvy_op_bytes(const cvy_op *op);
+
+/** A hash of all that the op says: equal ops have equal hashes, on every machine. */
+uint64_t cvy_op_hash(const cvy_op *op);
+
+/** Write one line such as "convolution forward x 8x3x32x32:plain w 16x3x3x3:o8 y …"; returns @p text. */
+enum { CVY_OP_TEXT = 640 };
+const char *cvy_op_print(const cvy_op *op, char *text);
+
+#endif

@@ -1,0 +1,82 @@
+/* A plan: all schedules of a training, over one set of persistent buffers. */
+#ifndef CVY_PLAN_PLAN_H
+#define CVY_PLAN_PLAN_H
+
+#include "backend/backend.h"
+#include "model/model.h"
+#include "plan/schedule.h"
+
+/** Schedules of a plan. All share the persistent buffers, which come first, with equal indices and formats. */
+typedef enum cvy_schedule_kind {
+    CVY_SCHEDULE_TRAIN,
+    CVY_SCHEDULE_TRAIN_TAIL, /**< the last, incomplete batch of an epoch; no steps where there is none */
+    CVY_SCHEDULE_EVALUATE,
+    CVY_SCHEDULE_COUNT
+} cvy_schedule_kind;
+
+typedef enum cvy_optimizer_kind { CVY_OPTIMIZER_SGD, CVY_OPTIMIZER_ADAMW } cvy_optimizer_kind;
+
+/** Which rule updates the weights. */
+typedef struct cvy_optimizer {
+    cvy_optimizer_kind kind;
+    cvy_op_params_optimizer params; /**< momentum 0 keeps no velocity */
+} cvy_optimizer;
+
+/** Formats that a plan may give to activations of convolutions. */
+typedef enum cvy_layout_choice {
+    CVY_LAYOUT_AUTO, /**< by what the backend runs fast */
+    CVY_LAYOUT_PLAIN,
+    CVY_LAYOUT_CHANNELS_LAST,
+    CVY_LAYOUT_BLOCKED,
+} cvy_layout_choice;
+
+/** What a plan is made for. */
+typedef struct cvy_plan_options {
+    int64_t batch;       /**< samples an iteration, all ranks */
+    int64_t tail_batch;  /**< samples of the last batch of an epoch; 0 where every batch is whole */
+    cvy_dtype dtype;     /**< CVY_F32 or CVY_F64 */
+    bool training;       /**< false: the evaluation schedule alone */
+    cvy_optimizer optimizer;
+    cvy_layout_choice layout;
+    int block;           /**< channels in a block: 8 or 16, from the machine file */
+    int data_slots;      /**< batches read ahead; each takes memory */
+    int64_t label_bytes; /**< of one sample in a slot */
+    cvy_backend_chain backends; /**< count 0: plan by rule, without kernels */
+} cvy_plan_options;
+
+typedef struct cvy_plan {
+    const cvy_model *model;  /**< borrowed */
+    cvy_plan_options options;
+    int persistent_buffers;  /**< the first buffers of every schedule */
+    cvy_schedule schedule[CVY_SCHEDULE_COUNT];
+    int64_t persistent_bytes, transient_bytes; /**< of the two arenas, over all schedules */
+    int format_changes;      /**< reorders of activations in one training iteration */
+} cvy_plan;
+
+/**
+ * Cut one training of @p model on one rank into schedules.
+ *
+ * Not collective: nothing is sent and no tensor memory is taken.
+ *
+ * @param[in]  model    finished; borrowed, must outlive the plan
+ * @param[in]  options  copied
+ * @param[out] plan_out released with cvy_plan_destroy(); untouched on failure
+ * @retval CVY_ERR_ARG         a batch below 1
+ * @retval CVY_ERR_INFEASIBLE  no backend runs a layer, or sizes overflow; the message names the layer
+ */
+cvy_status cvy_plan_create(const cvy_model *model, const cvy_plan_options *options, cvy_plan **plan_out);
+
+/** Release a plan and set it to NULL; NULL is fine. */
+void cvy_plan_destroy(cvy_plan **plan);
+
+/** Bytes of tensors by role over the whole run, the largest of the schedules for transient ones. */
+void cvy_plan_memory(const cvy_plan *plan, int64_t by_role_out[CVY_BUFFER_ROLE_COUNT]);
+
+/**
+ * Save a plan's decisions: mesh, batch, precision, formats, model hash. Not collective.
+ *
+ * @retval CVY_ERR_IO the file could not be written
+ */
+cvy_status cvy_plan_save(const cvy_plan *plan, const char *path);
+
+#endif

@@ -1,0 +1,178 @@
+/*
+ * A schedule: the steps of one iteration for one class of ranks, the buffers they use, and what each waits for. The
+ * oracle walks it and adds seconds and bytes; the runtime walks it and acts. Neither describes a step in its own words.
+ */
+#ifndef CVY_PLAN_SCHEDULE_H
+#define CVY_PLAN_SCHEDULE_H
+
+#include "op/op.h"
+#include "tensor/interval.h"
+
+typedef enum cvy_step_kind {
+    CVY_STEP_KERNEL,     /**< an op of a layer */
+    CVY_STEP_COLLECTIVE, /**< a collective over the groups of mesh axes */
+    CVY_STEP_EXCHANGE,   /**< a set of point-to-point messages */
+    CVY_STEP_LOCAL,      /**< slice, pack, reorder, sum, zero, copy: an op that no layer asked for */
+    CVY_STEP_UPDATE,     /**< weights, running statistics */
+    CVY_STEP_CONTROL,    /**< the batch is taken in; the loss is looked at */
+} cvy_step_kind;
+
+/** Phases of an iteration: the words of a breakdown. */
+typedef enum cvy_phase {
+    CVY_PHASE_IO,
+    CVY_PHASE_FORWARD,
+    CVY_PHASE_RECOMPUTE,
+    CVY_PHASE_BACKWARD,
+    CVY_PHASE_HALO,
+    CVY_PHASE_REDISTRIBUTE,
+    CVY_PHASE_GRADIENT_EXCHANGE,
+    CVY_PHASE_UPDATE,
+    CVY_PHASE_COUNT
+} cvy_phase;
+
+/** What a buffer holds: the words of a memory breakdown. */
+typedef enum cvy_buffer_role {
+    CVY_BUFFER_WEIGHTS,     /**< parameters and running statistics */
+    CVY_BUFFER_GRADIENTS,   /**< of parameters */
+    CVY_BUFFER_OPTIMIZER,
+    CVY_BUFFER_ACTIVATIONS, /**< outputs of layers, their gradients, what forward saves for backward */
+    CVY_BUFFER_WORKSPACE,   /**< scratch memory of kernels, reordered copies */
+    CVY_BUFFER_COMMUNICATION,
+    CVY_BUFFER_DATA,        /**< batches read ahead */
+    CVY_BUFFER_ROLE_COUNT
+} cvy_buffer_role;
+
+/** Which tensor of its layer or parameter a buffer is. */
+typedef enum cvy_content {
+    CVY_CONTENT_PARAMETER,  /**< the parameter itself (index in `parameter`) */
+    CVY_CONTENT_GRADIENT,   /**< dw, db */
+    CVY_CONTENT_MOMENT,     /**< optimizer state; `part` 0 or 1 */
+    CVY_CONTENT_OUTPUT,     /**< y of a layer */
+    CVY_CONTENT_OUTPUT_GRADIENT, /**< dy of a layer; `part`: which consumer's contribution */
+    CVY_CONTENT_SAVED,      /**< statistics, window, probability: `part` is the cvy_role */
+    CVY_CONTENT_COPY,       /**< the same elements in another format */
+    CVY_CONTENT_LABEL,
+    CVY_CONTENT_LOSS,
+    CVY_CONTENT_SCRATCH,
+    CVY_CONTENT_BATCH,      /**< a slot of the loader: images and labels, raw; `part` is the slot */
+} cvy_content;
+
+/** A stretch of memory with a meaning. */
+typedef struct cvy_buffer {
+    cvy_buffer_role role;
+    cvy_content content;
+    int layer, parameter, part; /**< -1 where it has none */
+    cvy_shape global;           /**< logical extents over all ranks */
+    cvy_intervals local[CVY_MAX_DIMS]; /**< what this class of ranks holds of each dimension */
+    cvy_tensor tensor;          /**< local extents, type, format */
+    int64_t bytes;              /**< exact, padding of the format included */
+    int first_step, last_step;  /**< first writer, last user; whole run where persistent */
+    int alias_of;               /**< lies on this buffer's memory from its start on; -1 */
+    bool persistent;            /**< lives from one iteration to the next */
+    int64_t offset;             /**< in the arena of its lifetime (persistent or transient); for aliases their root's */
+} cvy_buffer;
+
+/** How a step touches a buffer; regions are whole buffers, or a list of intervals in the first dimension that is cut. */
+typedef struct cvy_use {
+    int buffer;
+    cvy_access access;
+    bool in_place; /**< this write lies on an input of the same step */
+    int region;    /**< index into the schedule's regions; -1 is the whole buffer */
+} cvy_use;
+
+/** Part of a buffer: intervals of one dimension. */
+typedef struct cvy_region {
+    int dim;
+    cvy_intervals intervals;
+} cvy_region;
+
+/** What a step waits for. */
+typedef struct cvy_dependency {
+    int step;
+    int distance; /**< 0: of this iteration; 1: of the one before */
+} cvy_dependency;
+
+typedef enum cvy_collective {
+    CVY_COLLECTIVE_ALL_REDUCE,
+    CVY_COLLECTIVE_ALL_GATHER,
+    CVY_COLLECTIVE_REDUCE_SCATTER,
+    CVY_COLLECTIVE_ALL_TO_ALL,
+    CVY_COLLECTIVE_BROADCAST,
+} cvy_collective;
+
+/** A message to, or from, a peer. */
+typedef struct cvy_message {
+    int peer_offset[6]; /**< in mesh coordinates (stage, sample, depth, height, width, channel), relative */
+    int64_t bytes;      /**< uneven shares: each its own */
+    bool receive;
+} cvy_message;
+
+/** What a collective or an exchange moves; communication steps only. */
+typedef struct cvy_exchange {
+    cvy_collective collective;
+    unsigned axes;       /**< bit i: mesh axis i takes part */
+    int first_message, messages;
+    int64_t bytes;       /**< of this rank's part */
+    int bucket;          /**< of gradients; -1 */
+    bool sum;            /**< a reduction */
+} cvy_exchange;
+
+/** One step. */
+typedef struct cvy_step {
+    cvy_step_kind kind;
+    cvy_phase phase;
+    int layer;          /**< -1 where it belongs to none */
+    int micro_batch, chunk; /**< pipelines; 0 otherwise */
+    int op;             /**< index into the table of ops; -1 for control and communication */
+    int first_use, uses;    /**< for ops: in the order of the op's operands */
+    int first_dependency, dependencies;
+    int stream, issue;  /**< the order on a stream is total, and equal on all members of a group */
+    int every, offset;  /**< runs when iteration % every == offset */
+    int exchange;       /**< index; -1 */
+    double estimate_s, estimate_error; /**< written by the oracle, read by reports; 0 until then */
+} cvy_step;
+
+/** Bytes by role at the peak, and what they sum up to. */
+typedef struct cvy_memory_plan {
+    int64_t persistent_bytes;  /**< of the arena that outlives iterations */
+    int64_t transient_bytes;   /**< of the arena of one iteration: the peak */
+    int64_t by_role[CVY_BUFFER_ROLE_COUNT]; /**< at the moment of the peak; transient ones by their largest share */
+} cvy_memory_plan;
+
+/** The steps of an iteration. Arrays are indexed by the numbers above. */
+typedef struct cvy_schedule {
+    int64_t batch;      /**< samples of this rank an iteration */
+    bool training;
+    int steps, buffers, ops, uses, dependencies, regions, exchanges, messages;
+    cvy_step *step;
+    cvy_buffer *buffer;
+    cvy_op *op;
+    cvy_use *use;
+    cvy_dependency *dependency;
+    cvy_region *region;
+    cvy_exchange *exchange;
+    cvy_message *message;
+    int loss_buffer, label_buffer, input_buffer, output_buffer; /**< what the runtime fills and reads; -1 */
+    cvy_memory_plan memory;
+    int step_capacity, buffer_capacity, op_capacity, use_capacity, dependency_capacity;
+} cvy_schedule;
+
+/** Release what a schedule owns and empty it. */
+void cvy_schedule_clear(cvy_schedule *schedule);
+
+/** The buffer whose memory a buffer lies on: itself, or the end of its chain of aliases. */
+int cvy_schedule_root(const cvy_schedule *schedule, int buffer);
+
+/** A hash over steps, ops, uses and order: equal on all ranks of a class, compared at start. */
+uint64_t cvy_schedule_hash(const cvy_schedule *schedule);
+
+/** "kernel", "local", … Cannot fail. */
+const char *cvy_step_kind_name(cvy_step_kind kind);
+
+/** "forward", "gradient_exchange", … Cannot fail. */
+const char *cvy_phase_name(cvy_phase phase);
+
+/** "weights", "activations", … Cannot fail. */
+const char *cvy_buffer_role_name(cvy_buffer_role role);
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * Checkpoints: a folder with model.safetensors (weights and running statistics under state_dict keys, f32, logical
+ * layout), optimizer.safetensors (keys momentum.<name>, moment2.<name>) and state.json (position of the run, checksums of the two, hash of the model).
+ * It is written aside, synced, renamed; a reader that finds a damaged one falls back to the last whole one.
+ */
+#ifndef CVY_RUNTIME_CHECKPOINT_H
+#define CVY_RUNTIME_CHECKPOINT_H
+
+#include "runtime/state.h"
+
+/** Where a run stands: all that resume needs besides tensors. */
+typedef struct cvy_position {
+    int64_t step;            /**< iterations done */
+    int64_t epoch;           /**< epochs done */
+    int64_t sample;          /**< samples done of the epoch under way */
+    int64_t samples_total;   /**< since training began: learning-rate schedules count these */
+    double epoch_loss_sum;   /**< of the samples of the epoch under way */
+    int64_t epoch_correct;
+    double best_metric;      /**< highest validation accuracy, or negated lowest loss; -HUGE_VAL where there is none */
+    int64_t best_step;
+    uint64_t seed;
+    uint64_t model_hash;
+} cvy_position;
+
+/**
+ * Save a checkpoint as FOLDER/step-NNNNNNNN. Replaces one of that name.
+ *
+ * @param[in] state   what to save, borrowed
+ * @retval CVY_ERR_CHECKPOINT the disk is full, …; nothing half-written remains under the final name
+ */
+cvy_status cvy_checkpoint_save(const char *folder, const cvy_state *state, const cvy_position *position);
+
+/** Keep the last @p keep checkpoints of a folder and the one of step @p best_step (-1: none); remove the others and what broken saves
+ * left. */
+cvy_status cvy_checkpoint_prune(const char *folder, int keep, int64_t best_step);
+
+/**
+ * Find the newest whole checkpoint of a folder (checksums hold).
+ *
+ * @param[out] path_out     cvy_free()
+ * @param[out] skipped_out  damaged newer ones that were passed over; may be NULL
+ * @retval CVY_ERR_CHECKPOINT there is none; the message says why the newest was refused
+ */
+cvy_status cvy_checkpoint_find(const char *folder, char **path_out, int *skipped_out);
+
+/**
+ * Load a checkpoint folder into the tensors of @p state.
+ *
+ * @retval CVY_ERR_CHECKPOINT names the file, the key, what was found and what was expected
+ */
+cvy_status cvy_checkpoint_load(const char *path, cvy_state *state, cvy_position *position_out);
+
+/**
+ * Load weights alone from a safetensors file, e.g. a torchvision state_dict. Keys must match the model's parameters;
+ * `*.num_batches_tracked` is passed over.
+ */
+cvy_status cvy_weights_load(const char *path, cvy_state *state);
+
+/** Save weights and running statistics as a safetensors file, in the model's order. */
+cvy_status cvy_weights_save(const char *path, const cvy_state *state);
+
+#endif
