@@ -61,7 +61,7 @@ static void test_check_refuses_what_is_no_shape(void **state)
 }
 
 /*
- * Bytes in double, every dimension counted 15 longer, must not pass 2^62: one dimension may have 2^59 - 15 elements, and
+ * Bytes in double, every dimension counted 15 longer, must not pass 2^62: one dimension may have 2^59 - 15 elements;
  * (2^16)^4 elements, whose plain product wraps to 0, may not pass.
  */
 static void test_check_refuses_what_overflows(void **state)

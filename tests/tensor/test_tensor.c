@@ -128,7 +128,8 @@ static void test_activation_offsets_by_hand(void **state)
     assert_offset(CVY_FORMAT_C8, false, image, AT(1, 13, 2, 4), (((1 * 3 + 1) * 3 + 2) * 5 + 4) * 8 + 5);
     assert_offset(CVY_FORMAT_C16, false, image, AT(1, 19, 2, 4), (((1 * 2 + 1) * 3 + 2) * 5 + 4) * 16 + 3);
     assert_offset(CVY_FORMAT_PLAIN, false, volume, AT(1, 13, 1, 2, 4), (((1 * 20 + 13) * 2 + 1) * 3 + 2) * 5 + 4);
-    assert_offset(CVY_FORMAT_CHANNELS_LAST, false, volume, AT(1, 13, 1, 2, 4), (((1 * 2 + 1) * 3 + 2) * 5 + 4) * 20 + 13);
+    assert_offset(CVY_FORMAT_CHANNELS_LAST, false, volume, AT(1, 13, 1, 2, 4),
+                  (((1 * 2 + 1) * 3 + 2) * 5 + 4) * 20 + 13);
     assert_offset(CVY_FORMAT_C8, false, volume, AT(1, 13, 1, 2, 4),
                   ((((1 * 3 + 1) * 2 + 1) * 3 + 2) * 5 + 4) * 8 + 5);
 }
@@ -169,8 +170,9 @@ static void test_grouped_weight_offsets_by_hand(void **state)
     assert_offset(CVY_FORMAT_W_I8O8, true, grouped, AT(2, 13, 7, 2, 4),
                   (((((2 * 3 + 1) * 2 + 0) * 3 + 2) * 5 + 4) * 8 + 7) * 8 + 5);
     /* Goihw8g: g = 11 is block 1, lane 3; o = i = 1 */
-    assert_offset(CVY_FORMAT_W_G8, true, CVY_SHAPE(18, 1, 1, 3, 5), AT(11, 0, 0, 2, 4), ((1 * 3 + 2) * 5 + 4) * 8 + 3);
-    assert_offset(CVY_FORMAT_W_G16, true, CVY_SHAPE(18, 1, 1, 3, 5), AT(17, 0, 0, 2, 4), ((1 * 3 + 2) * 5 + 4) * 16 + 1);
+    cvy_shape depthwise = CVY_SHAPE(18, 1, 1, 3, 5);
+    assert_offset(CVY_FORMAT_W_G8, true, depthwise, AT(11, 0, 0, 2, 4), ((1 * 3 + 2) * 5 + 4) * 8 + 3);
+    assert_offset(CVY_FORMAT_W_G16, true, depthwise, AT(17, 0, 0, 2, 4), ((1 * 3 + 2) * 5 + 4) * 16 + 1);
 }
 
 /* 2 * 20 * 3 * 5 floats: 2 * 24 * 15 * 4 bytes in blocks of 8, 2 * 32 * 15 * 4 in blocks of 16. */
