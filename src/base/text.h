@@ -24,7 +24,7 @@ char *cvy_text_take(cvy_text *text);
 void cvy_text_destroy(cvy_text *text);
 
 /** Room for one printed unit. */
-enum { CVY_UNIT_TEXT = 24 };
+enum { CVY_UNIT_TEXT = 32 };
 
 /** "1.23 GB" (powers of 1000), "512 B". */
 const char *cvy_print_bytes(double bytes, char *text);

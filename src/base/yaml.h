@@ -30,6 +30,8 @@ void cvy_yaml_destroy(cvy_yaml **yaml);
 const cvy_yaml_node *cvy_yaml_root(const cvy_yaml *yaml);
 
 cvy_yaml_kind cvy_yaml_node_kind(const cvy_yaml_node *node);
+
+/** Line of a node, or of its key where it has one; 1 is the first. */
 int cvy_yaml_line(const cvy_yaml_node *node);
 
 /** Name of the file that a node is from. */
