@@ -229,26 +229,40 @@ static cvy_status run_argp(parse *p, int argc, char **argv)
     return CVY_OK;
 }
 
+/* What argp needs to know of the i-th name; aliases follow their main name. */
+static struct argp_option describe_name(const parse *p, int i)
+{
+    int owner = p->names.owner[i];
+    const char *name = p->names.name[i];
+    if (owner == CVY_OWNER_HELP) {
+        return (struct argp_option){.name = name, .key = KEY_HELP};
+    }
+    if (owner == CVY_OWNER_CONFIG) {
+        return (struct argp_option){.name = name, .key = KEY_CONFIG, .arg = "FILE"};
+    }
+    if (i > 0 && p->names.owner[i - 1] == owner) {
+        return (struct argp_option){.name = name, .flags = OPTION_ALIAS};
+    }
+    const cvy_option *option = &p->command->option[owner];
+    bool flag = option->type == CVY_OPTION_FLAG;
+    return (struct argp_option){.name = name, .key = option->letter && !flag ? option->letter : KEY_FIRST + owner,
+                                .arg = "VALUE", .flags = flag ? OPTION_ARG_OPTIONAL : 0};
+}
+
+/* The letters of flags are entries of their own: unlike --quiet=no, -qx is two flags, not one with a value. */
 static cvy_status list_argp_options(parse *p)
 {
-    p->argp_option = cvy_calloc((size_t)p->names.count + 1, sizeof *p->argp_option);
+    p->argp_option = cvy_calloc(2 * (size_t)p->names.count + 1, sizeof *p->argp_option);
     if (!p->argp_option) {
         return CVY_ERR_MEMORY;
     }
     for (int i = 0; i < p->names.count; i++) {
-        int owner = p->names.owner[i];
-        struct argp_option *to = &p->argp_option[i];
-        *to = (struct argp_option){.name = p->names.name[i]};
-        if (owner < 0) {
-            to->key = owner == CVY_OWNER_HELP ? KEY_HELP : KEY_CONFIG;
-            to->arg = owner == CVY_OWNER_HELP ? NULL : "FILE";
-        } else if (i > 0 && p->names.owner[i - 1] == owner) {
-            to->flags = OPTION_ALIAS;
-        } else {
-            const cvy_option *option = &p->command->option[owner];
-            to->key = option->letter ? option->letter : KEY_FIRST + owner;
-            to->arg = option->argument ? option->argument : "VALUE";
-            to->flags = option->type == CVY_OPTION_FLAG ? OPTION_ARG_OPTIONAL : 0;
+        p->argp_option[i] = describe_name(p, i);
+    }
+    int count = p->names.count;
+    for (const cvy_option *option = p->command->option; option->name; option++) {
+        if (option->type == CVY_OPTION_FLAG && option->letter) {
+            p->argp_option[count++].key = option->letter;
         }
     }
     return CVY_OK;
