@@ -174,6 +174,14 @@ static cvy_status write_aside(const char *path, const void *data, size_t bytes, 
     return result;
 }
 
+cvy_status cvy_file_replace(const char *aside, const char *path, cvy_status status)
+{
+    if (rename(aside, path) != 0) {
+        return fail_with_errno(status, path, "cannot rename into place");
+    }
+    return sync_parent(path, status);
+}
+
 cvy_status cvy_file_write(const char *path, const void *data, size_t bytes, cvy_status status)
 {
     struct stat info; /* a rename over /dev/null would succeed for the administrator */
@@ -185,13 +193,11 @@ cvy_status cvy_file_write(const char *path, const void *data, size_t bytes, cvy_
     }
     snprintf(aside, aside_bytes, "%s.tmp", path);
     cvy_status result = write_aside(aside, data, bytes, status);
-    if (result == CVY_OK && rename(aside, path) != 0) {
-        result = fail_with_errno(status, path, "cannot rename into place");
+    if (result == CVY_OK) {
+        result = cvy_file_replace(aside, path, status);
     }
     if (result != CVY_OK) {
         (void)unlink(aside);
-    } else {
-        result = sync_parent(path, status);
     }
     cvy_free(aside);
     return result;
