@@ -127,7 +127,8 @@ typedef struct cvy_op_params_window {
 typedef struct cvy_op_params_norm {
     double epsilon;
     double momentum;   /**< running = (1 - momentum) running + momentum new */
-    int64_t count;     /**< elements a channel that statistics were taken over, all ranks (COMMIT's unbiasing) */
+    int64_t count;     /**< elements a channel that statistics were taken over, all ranks (COMMIT's unbiasing,
+                            GRAD_APPLY's means; BACKWARD is local and counts x) */
 } cvy_op_params_norm;
 
 typedef struct cvy_op_params_dropout {

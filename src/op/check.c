@@ -1,0 +1,225 @@
+/*
+ * Whether an op is whole. The input (or, in backward passes, what has the input's shape) and the number of filters say
+ * what every other operand must be: cvy_op_describe() words it, the operand is held against it. Parameters are checked
+ * before they are used in arithmetic.
+ */
+#include "op/op.h"
+
+#include <inttypes.h>
+
+#include "base/checked.h"
+
+/* The first operand that there is of these has the input's shape; COMMIT knows only vectors. */
+static const cvy_tensor *find_input(const cvy_op *op)
+{
+    static const cvy_role roles[] = {CVY_ROLE_X, CVY_ROLE_DX, CVY_ROLE_W, CVY_ROLE_MEAN};
+    const cvy_operand *operand = NULL;
+    for (int i = 0; !operand && i < (int)(sizeof roles / sizeof roles[0]); i++) {
+        operand = cvy_op_find(op, roles[i]);
+    }
+    return operand ? &operand->tensor : NULL;
+}
+
+static bool is_optimizer(const cvy_op *op) { return op->kind == CVY_OP_SGD || op->kind == CVY_OP_ADAMW; }
+
+static bool has_window(const cvy_op *op)
+{
+    return op->kind == CVY_OP_CONVOLUTION || op->kind == CVY_OP_POOL_MAX || op->kind == CVY_OP_POOL_AVERAGE;
+}
+
+/* Walk places and operands together: both are in one order. */
+static cvy_status check_signature(const cvy_op *op)
+{
+    const cvy_signature *signature = cvy_op_signature(op->kind, op->pass);
+    CVY_REQUIRE(signature, CVY_ERR_ARG, "there is no such pass");
+    CVY_REQUIRE(op->operands >= 0 && op->operands <= CVY_MAX_OPERANDS, CVY_ERR_ARG, "%d operands", op->operands);
+    int next = 0;
+    for (int i = 0; i < signature->places; i++) {
+        const cvy_signature_place *place = &signature->place[i];
+        bool filled = next < op->operands && op->operand[next].role == place->role;
+        CVY_REQUIRE(filled || place->optional, CVY_ERR_ARG, "operand %s is missing", cvy_role_name(place->role));
+        CVY_REQUIRE(!filled || op->operand[next].access == place->access, CVY_ERR_ARG,
+                    "operand %s has access %d, expected %d", cvy_role_name(place->role),
+                    (int)op->operand[next].access, (int)place->access);
+        next += filled;
+    }
+    CVY_REQUIRE(next == op->operands, CVY_ERR_ARG, "operand %d has no place in the signature", next);
+    return CVY_OK;
+}
+
+static cvy_status check_window(const cvy_op *op, int dims)
+{
+    const cvy_window *window = &op->params.window.window;
+    int64_t groups = op->params.window.groups;
+    CVY_REQUIRE(groups >= 1 && (groups == 1 || op->kind == CVY_OP_CONVOLUTION), CVY_ERR_ARG, "%" PRId64 " groups",
+                groups);
+    int64_t positions = 1;
+    for (int axis = 0; axis < 3; axis++) {
+        bool sane = window->kernel[axis] >= 1 && window->stride[axis] >= 1 && window->dilation[axis] >= 1 &&
+                    window->before[axis] >= 0 && cvy_mul_i64(positions, window->kernel[axis], &positions) &&
+                    positions <= INT32_MAX;
+        CVY_REQUIRE(sane, CVY_ERR_ARG,
+                    "a window along %c of kernel %" PRId64 ", stride %" PRId64 ", dilation %" PRId64 ", padding %" PRId64,
+                    "dhw"[axis], window->kernel[axis], window->stride[axis], window->dilation[axis],
+                    window->before[axis]);
+    }
+    bool flat = window->kernel[0] == 1 && window->stride[0] == 1 && window->before[0] == 0 && window->after[0] == 0;
+    CVY_REQUIRE(dims == 5 || flat, CVY_ERR_ARG, "a window with depth over an input without");
+    return CVY_OK;
+}
+
+static cvy_status check_optimizer(const cvy_op_params_optimizer *params, cvy_op_kind kind)
+{
+    bool sane = kind == CVY_OP_SGD ? params->momentum >= 0.0
+                                   : params->beta1 >= 0.0 && params->beta1 < 1.0 && params->beta2 >= 0.0 &&
+                                         params->beta2 < 1.0 && params->epsilon >= 0.0;
+    CVY_REQUIRE(sane && params->weight_decay >= 0.0, CVY_ERR_ARG,
+                "momentum %g, beta %g and %g, epsilon %g, weight decay %g: below 0, or a beta not below 1",
+                params->momentum, params->beta1, params->beta2, params->epsilon, params->weight_decay);
+    return CVY_OK;
+}
+
+static cvy_status check_params(const cvy_op *op, int dims)
+{
+    if (has_window(op)) {
+        return check_window(op, dims);
+    }
+    if (is_optimizer(op)) {
+        return check_optimizer(&op->params.optimizer, op->kind);
+    }
+    if (op->kind == CVY_OP_BATCH_NORM) {
+        const cvy_op_params_norm *norm = &op->params.norm;
+        bool counted = op->pass == CVY_PASS_COMMIT || op->pass == CVY_PASS_GRAD_APPLY;
+        CVY_REQUIRE(norm->epsilon >= 0.0 && norm->momentum >= 0.0 && norm->momentum <= 1.0, CVY_ERR_ARG,
+                    "epsilon %g, momentum %g", norm->epsilon, norm->momentum);
+        CVY_REQUIRE(!counted || norm->count >= 1, CVY_ERR_ARG, "statistics over %" PRId64 " elements", norm->count);
+    }
+    if (op->kind == CVY_OP_DROPOUT) {
+        double probability = op->params.dropout.probability;
+        CVY_REQUIRE(probability >= 0.0 && probability < 1.0, CVY_ERR_ARG, "probability %g, expected 0 to below 1",
+                    probability);
+    }
+    return CVY_OK;
+}
+
+/* Dimensions that the input of a kind may have, and its type. */
+static cvy_status check_input(const cvy_op *op, const cvy_tensor *x)
+{
+    int least = 1;
+    int most = is_optimizer(op) || op->kind == CVY_OP_REORDER ? CVY_MAX_DIMS : 5;
+    if (has_window(op) || op->kind == CVY_OP_POOL_GLOBAL) {
+        least = 4;
+    } else if (op->kind == CVY_OP_BATCH_NORM && op->pass != CVY_PASS_COMMIT) {
+        least = 2;
+    } else if (op->kind == CVY_OP_DENSE || op->kind == CVY_OP_SOFTMAX_CROSS_ENTROPY ||
+               op->kind == CVY_OP_MEAN_SQUARED_ERROR) {
+        least = most = 2;
+    }
+    char text[CVY_SHAPE_TEXT];
+    CVY_REQUIRE(x->shape.dims >= least && x->shape.dims <= most, CVY_ERR_ARG,
+                "an input of %s, expected %d to %d dimensions", cvy_shape_print(&x->shape, text), least, most);
+    CVY_REQUIRE(x->dtype == CVY_F32 || x->dtype == CVY_F64, CVY_ERR_ARG, "type %s, expected f32 or f64",
+                cvy_dtype_name(x->dtype));
+    return CVY_OK;
+}
+
+/* Weights of one group may carry a leading g = 1 or not. */
+static bool equals_but_for_one_group(const cvy_tensor *found, const cvy_tensor *expected)
+{
+    if (!found->grouped || expected->grouped || found->shape.dims != expected->shape.dims + 1 ||
+        found->shape.extent[0] != 1) {
+        return cvy_shape_equal(&found->shape, &expected->shape) && found->grouped == expected->grouped;
+    }
+    for (int i = 0; i < expected->shape.dims; i++) {
+        if (found->shape.extent[i + 1] != expected->shape.extent[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static cvy_status compare_operand(const cvy_operand *operand, const cvy_tensor *expected)
+{
+    char found_text[CVY_SHAPE_TEXT];
+    char expected_text[CVY_SHAPE_TEXT];
+    const cvy_tensor *found = &operand->tensor;
+    CVY_REQUIRE(equals_but_for_one_group(found, expected), CVY_ERR_ARG, "operand %s is %s%s, expected %s%s",
+                cvy_role_name(operand->role), cvy_shape_print(&found->shape, found_text),
+                found->grouped ? " (grouped)" : "", cvy_shape_print(&expected->shape, expected_text),
+                expected->grouped ? " (grouped)" : "");
+    CVY_REQUIRE(found->dtype == expected->dtype, CVY_ERR_ARG, "operand %s is of type %s, expected %s",
+                cvy_role_name(operand->role), cvy_dtype_name(found->dtype), cvy_dtype_name(expected->dtype));
+    return CVY_OK;
+}
+
+/* Optimizers go over memory, so all operands lie alike; the winners of max pooling lie as the outputs. */
+static cvy_status check_equal_formats(const cvy_op *op)
+{
+    const cvy_operand *window = cvy_op_find(op, CVY_ROLE_WINDOW);
+    const cvy_operand *first = is_optimizer(op) ? &op->operand[0] : window;
+    for (int i = 0; first && i < op->operands; i++) {
+        const cvy_operand *operand = &op->operand[i];
+        bool follows = is_optimizer(op) || operand->role == CVY_ROLE_Y || operand->role == CVY_ROLE_DY;
+        CVY_REQUIRE(!follows || operand->tensor.format == first->tensor.format, CVY_ERR_ARG,
+                    "operand %s is in format %s, expected %s as %s", cvy_role_name(operand->role),
+                    cvy_format_name(operand->tensor.format), cvy_format_name(first->tensor.format),
+                    cvy_role_name(first->role));
+    }
+    return CVY_OK;
+}
+
+static cvy_status check_operands(const cvy_op *op, const cvy_tensor *x)
+{
+    const cvy_operand *output = cvy_op_find(op, CVY_ROLE_Y);
+    output = output ? output : cvy_op_find(op, CVY_ROLE_DY);
+    int64_t filters = output && output->tensor.shape.dims >= 2 ? output->tensor.shape.extent[1] : 1;
+    int64_t groups = op->kind == CVY_OP_CONVOLUTION ? op->params.window.groups : 1;
+    CVY_REQUIRE(filters % groups == 0 && (groups == 1 || x->shape.extent[1] % groups == 0), CVY_ERR_ARG,
+                "%" PRId64 " groups do not divide %" PRId64 " channels and %" PRId64 " filters", groups,
+                x->shape.extent[1], filters);
+    for (int i = 0; i < op->operands; i++) {
+        cvy_tensor expected;
+        CVY_TRY(cvy_op_describe(op, x, filters, op->operand[i].role, &expected));
+        CVY_TRY(compare_operand(&op->operand[i], &expected));
+    }
+    return check_equal_formats(op);
+}
+
+/* Same number of elements; of the types, only floating ones are converted. */
+static cvy_status check_reorder(const cvy_op *op)
+{
+    const cvy_tensor *x = &op->operand[0].tensor;
+    const cvy_tensor *y = &op->operand[1].tensor;
+    char from[CVY_SHAPE_TEXT];
+    char to[CVY_SHAPE_TEXT];
+    CVY_REQUIRE(cvy_shape_elements(&x->shape) == cvy_shape_elements(&y->shape), CVY_ERR_ARG,
+                "%s and %s differ in their number of elements", cvy_shape_print(&x->shape, from),
+                cvy_shape_print(&y->shape, to));
+    CVY_REQUIRE(y->dtype == CVY_F32 || y->dtype == CVY_F64, CVY_ERR_ARG, "operand y is of type %s, expected f32 or f64",
+                cvy_dtype_name(y->dtype));
+    return CVY_OK;
+}
+
+static cvy_status check_whole(const cvy_op *op)
+{
+    CVY_TRY(check_signature(op));
+    for (int i = 0; i < op->operands; i++) {
+        const cvy_tensor *tensor = &op->operand[i].tensor;
+        CVY_TRY(cvy_shape_check(&tensor->shape, cvy_role_name(op->operand[i].role)));
+        CVY_REQUIRE(cvy_tensor_format_fits(tensor), CVY_ERR_ARG, "operand %s of %d dimensions cannot lie in format %s",
+                    cvy_role_name(op->operand[i].role), tensor->shape.dims, cvy_format_name(tensor->format));
+    }
+    const cvy_tensor *x = find_input(op);
+    CVY_TRY(check_input(op, x));
+    CVY_TRY(check_params(op, x->shape.dims));
+    return op->kind == CVY_OP_REORDER ? check_reorder(op) : check_operands(op, x);
+}
+
+cvy_status cvy_op_check(const cvy_op *op)
+{
+    bool known = (unsigned)op->kind < CVY_OP_KIND_COUNT && (unsigned)op->pass < CVY_PASS_COUNT;
+    CVY_REQUIRE(known, CVY_ERR_ARG, "no op of kind %d and pass %d", (int)op->kind, (int)op->pass);
+    return check_whole(op) == CVY_OK
+               ? CVY_OK
+               : cvy_fail_within(CVY_ERR_ARG, "%s %s", cvy_op_kind_name(op->kind), cvy_op_pass_name(op->pass));
+}

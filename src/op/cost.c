@@ -1,0 +1,123 @@
+/*
+ * What an op costs: floating point operations and bytes. Convolutions and dense layers use each weight once for every
+ * sample and output position, in each of their three passes alike; the others do a few operations an element, listed in
+ * one table. Comparisons, divisions, roots and exponentials count 1; integer work (random words, indices) counts 0.
+ */
+#include "op/op.h"
+
+static double count_elements(const cvy_op *op, cvy_role role)
+{
+    const cvy_operand *operand = cvy_op_find(op, role);
+    return operand ? (double)cvy_shape_elements(&operand->tensor.shape) : 0.0;
+}
+
+/* 2 n f od oh ow (c/g) kd kh kw = 2 |w| |y| / f, and an addition an element of y for the bias. */
+static double count_products(const cvy_op *op)
+{
+    cvy_role output = cvy_op_find(op, CVY_ROLE_Y) ? CVY_ROLE_Y : CVY_ROLE_DY;
+    cvy_role weights = cvy_op_find(op, CVY_ROLE_W) ? CVY_ROLE_W : CVY_ROLE_DW;
+    bool biased = cvy_op_find(op, CVY_ROLE_B) || cvy_op_find(op, CVY_ROLE_DB);
+    double outputs = count_elements(op, output);
+    double filters = (double)cvy_op_find(op, output)->tensor.shape.extent[1];
+    return 2.0 * count_elements(op, weights) * outputs / filters + (biased ? outputs : 0.0);
+}
+
+/* A comparison or addition a position of the window; the mean's division; one addition an output for max's gradient. */
+static double count_pooling(const cvy_op *op)
+{
+    if (op->kind == CVY_OP_POOL_MAX && op->pass == CVY_PASS_BACKWARD_DATA) {
+        return count_elements(op, CVY_ROLE_DY);
+    }
+    const int64_t *kernel = op->params.window.window.kernel;
+    double positions = (double)kernel[0] * (double)kernel[1] * (double)kernel[2];
+    double outputs = count_elements(op, op->pass == CVY_PASS_BACKWARD_DATA ? CVY_ROLE_DY : CVY_ROLE_Y);
+    return outputs * (positions + (op->kind == CVY_OP_POOL_AVERAGE ? 1.0 : 0.0));
+}
+
+/* Of the parameters only those in force cost something: decay 2, velocity 2, Nesterov's look ahead 2, the step 2. */
+static double count_sgd(const cvy_op *op)
+{
+    bool momentum = cvy_op_find(op, CVY_ROLE_MOMENTUM) != NULL;
+    double each = 2.0 + (op->params.optimizer.weight_decay != 0.0 ? 2.0 : 0.0) + (momentum ? 2.0 : 0.0) +
+                  (momentum && op->params.optimizer.nesterov ? 2.0 : 0.0);
+    return each * count_elements(op, CVY_ROLE_W);
+}
+
+typedef struct unit_cost {
+    cvy_role over; /**< the operand whose elements are counted */
+    double flop;   /**< an element */
+} unit_cost;
+
+static const unit_cost unit_costs[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
+    [CVY_OP_POOL_GLOBAL] =
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 1},
+        },
+    [CVY_OP_BATCH_NORM] =
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 6}, /* as its parts */
+            [CVY_PASS_INFERENCE] = {CVY_ROLE_X, 2},
+            [CVY_PASS_BACKWARD] = {CVY_ROLE_X, 8}, /* as its parts */
+            [CVY_PASS_STATS] = {CVY_ROLE_X, 4},      /* sum; difference, square, sum */
+            [CVY_PASS_NORMALISE] = {CVY_ROLE_X, 2},  /* a x + b */
+            [CVY_PASS_GRAD_STATS] = {CVY_ROLE_X, 4}, /* sum; difference, product, sum */
+            [CVY_PASS_GRAD_APPLY] = {CVY_ROLE_X, 4}, /* a dy + b x + c */
+            [CVY_PASS_COMMIT] = {CVY_ROLE_MEAN, 7},  /* two interpolations, one unbiasing */
+        },
+    [CVY_OP_RELU] =
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 1},
+        },
+    [CVY_OP_DROPOUT] =
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 1},
+        },
+    [CVY_OP_ADD] =
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
+        },
+    [CVY_OP_SOFTMAX_CROSS_ENTROPY] =
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 5},   /* largest, difference, exponential, sum, quotient */
+            [CVY_PASS_INFERENCE] = {CVY_ROLE_X, 4}, /* no quotient */
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DX, 2},
+        },
+    [CVY_OP_MEAN_SQUARED_ERROR] =
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 3},
+            [CVY_PASS_INFERENCE] = {CVY_ROLE_X, 3},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DX, 2},
+        },
+    [CVY_OP_ADAMW] =
+        {
+            [CVY_PASS_UPDATE] = {CVY_ROLE_W, 15}, /* decay 1, first moment 3, second 4, step 7 */
+        },
+};
+
+double cvy_op_flop(const cvy_op *op)
+{
+    switch (op->kind) {
+    case CVY_OP_CONVOLUTION:
+    case CVY_OP_DENSE: return count_products(op);
+    case CVY_OP_POOL_MAX:
+    case CVY_OP_POOL_AVERAGE: return count_pooling(op);
+    case CVY_OP_SGD: return count_sgd(op);
+    default: {
+        const unit_cost *cost = &unit_costs[op->kind][op->pass];
+        return cost->flop * count_elements(op, cost->over);
+    }
+    }
+}
+
+double cvy_op_bytes(const cvy_op *op)
+{
+    double bytes = 0.0;
+    for (int i = 0; i < op->operands; i++) {
+        double once = (double)cvy_tensor_bytes(&op->operand[i].tensor);
+        bytes += op->operand[i].access == CVY_ACCESS_UPDATE ? 2.0 * once : once;
+    }
+    return bytes;
+}
