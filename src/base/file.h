@@ -19,6 +19,9 @@ cvy_status cvy_file_read(const char *path, size_t limit_bytes, cvy_status status
 /** Write a file aside (PATH.tmp), sync it, rename it over @p path and sync the folder. */
 cvy_status cvy_file_write(const char *path, const void *data, size_t bytes, cvy_status status);
 
+/** Rename a file that was written and synced aside over @p path, and sync the folder. */
+cvy_status cvy_file_replace(const char *aside, const char *path, cvy_status status);
+
 /** Sync a file or folder that is open under no descriptor of ours. */
 cvy_status cvy_file_sync(const char *path, cvy_status status);
 

@@ -6,6 +6,7 @@
 
 #include <malloc.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,12 +19,12 @@ static atomic_int_fast64_t tensor_peak_bytes;
 static atomic_int_fast64_t failure_countdown = -1;
 
 /* True once, at the allocation that a test asked to fail. */
-static int must_fail(void)
+static bool must_fail(void)
 {
     atomic_fetch_add(&allocations, 1);
     int_fast64_t left = atomic_load(&failure_countdown);
     if (left < 0) {
-        return 0;
+        return false;
     }
     return atomic_fetch_sub(&failure_countdown, 1) == 0;
 }
@@ -36,7 +37,9 @@ static void *exhausted(size_t count, size_t size)
 
 void *cvy_calloc(size_t count, size_t size)
 {
-    void *memory = must_fail() ? NULL : calloc(count ? count : 1, size ? size : 1);
+    size_t bytes; /* calloc() checks the product too, but a sanitizer's ends the process over it */
+    bool refused = must_fail() || __builtin_mul_overflow(count ? count : 1, size ? size : 1, &bytes);
+    void *memory = refused ? NULL : calloc(1, bytes);
     return memory ? memory : exhausted(count, size);
 }
 

@@ -5,8 +5,8 @@
 
 double cvy_random_unit_double(uint32_t high, uint32_t low)
 {
-    uint64_t bits = ((uint64_t)high << 21) ^ (low >> 11); /* 53 bits */
-    return ((double)bits + 0.5) * 0x1p-53;
+    uint64_t bits = ((uint64_t)high << 20) | (low >> 12); /* 52, so that the half below is exact and 1 is never met */
+    return ((double)bits + 0.5) * 0x1p-52;
 }
 
 void cvy_random_normal_pair(cvy_words words, double pair_out[2])

@@ -56,7 +56,7 @@ static inline cvy_words cvy_random_words(uint64_t seed, cvy_purpose purpose, uin
 /** A number in [0, 1) from a word: the upper 24 bits, exact in float. */
 static inline float cvy_random_unit(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }
 
-/** A number in (0, 1) from two words, with 53 bits. */
+/** A number in (0, 1) from two words: the middle of one of 2^52 equal parts. */
 double cvy_random_unit_double(uint32_t high, uint32_t low);
 
 /** Two independent standard normal numbers from four words (Box-Muller, in double). */

@@ -24,7 +24,7 @@ char *cvy_text_take(cvy_text *text);
 void cvy_text_destroy(cvy_text *text);
 
 /** Room for one printed unit. */
-enum { CVY_UNIT_TEXT = 24 };
+enum { CVY_UNIT_TEXT = 32 };
 
 /** "1.23 GB" (powers of 1000), "512 B". */
 const char *cvy_print_bytes(double bytes, char *text);
@@ -37,6 +37,12 @@ const char *cvy_print_count(int64_t count, char *text);
 
 /** "3.4 GFLOP", "12.3 k": value with prefix and @p unit, three digits. */
 const char *cvy_print_si(double value, const char *unit, char *text);
+
+/** Room for one printed word. */
+enum { CVY_WORD_TEXT = 72 };
+
+/** A word of outside origin, fit for a one-line message: 60 characters at most, control characters as '?'. */
+const char *cvy_print_word(const char *word, char *text);
 
 /** The entry of @p words (NULL-terminated) with the least edit distance to @p word; NULL where none is near. */
 const char *cvy_nearest(const char *word, const char *const *words);

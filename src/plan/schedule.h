@@ -132,11 +132,20 @@ typedef struct cvy_step {
     double estimate_s, estimate_error; /**< written by the oracle, read by reports; 0 until then */
 } cvy_step;
 
-/** Bytes by role at the peak, and what they sum up to. */
+/** Who runs an op, asked of the backends when the plan is made; empty words in a plan by rule. */
+typedef struct cvy_choice {
+    char backend[16];
+    char algorithm[48];
+    int64_t scratch_bytes;
+} cvy_choice;
+
+/** What a schedule takes. */
 typedef struct cvy_memory_plan {
     int64_t persistent_bytes;  /**< of the arena that outlives iterations */
-    int64_t transient_bytes;   /**< of the arena of one iteration: the peak */
-    int64_t by_role[CVY_BUFFER_ROLE_COUNT]; /**< at the moment of the peak; transient ones by their largest share */
+    int64_t transient_bytes;   /**< of the arena of one iteration: its high-water mark */
+    int64_t live_bytes;        /**< most bytes that live at once: no placement needs less */
+    int peak_step;             /**< where that is */
+    int64_t by_role[CVY_BUFFER_ROLE_COUNT]; /**< persistent ones, and transient ones that live at the peak step */
 } cvy_memory_plan;
 
 /** The steps of an iteration. Arrays are indexed by the numbers above. */
@@ -147,6 +156,7 @@ typedef struct cvy_schedule {
     cvy_step *step;
     cvy_buffer *buffer;
     cvy_op *op;
+    cvy_choice *choice; /**< as many as ops */
     cvy_use *use;
     cvy_dependency *dependency;
     cvy_region *region;

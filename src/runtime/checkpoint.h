@@ -1,7 +1,8 @@
 /*
- * Checkpoints: a folder with model.safetensors (weights and running statistics under state_dict keys, f32, logical
- * layout), optimizer.safetensors (keys momentum.<name>, moment2.<name>) and state.json (position of the run, checksums of the two, hash of the model).
- * It is written aside, synced, renamed; a reader that finds a damaged one falls back to the last whole one.
+ * Checkpoints: a folder with model.safetensors (weights and running statistics under state_dict keys, logical layout, f32;
+ * f64 in a run in double), optimizer.safetensors (keys momentum.<name>, moment2.<name>; absent where the optimizer has no
+ * state) and state.json (position of the run, checksums of the two, hash of the model). It is written aside, synced,
+ * renamed; a reader that finds a damaged one falls back to the last whole one.
  */
 #ifndef CVY_RUNTIME_CHECKPOINT_H
 #define CVY_RUNTIME_CHECKPOINT_H
@@ -30,8 +31,10 @@ typedef struct cvy_position {
  */
 cvy_status cvy_checkpoint_save(const char *folder, const cvy_state *state, const cvy_position *position);
 
-/** Keep the last @p keep checkpoints of a folder and the one of step @p best_step (-1: none); remove the others and what broken saves
- * left. */
+/**
+ * Keep the last @p keep checkpoints of a folder and the one of step @p best_step (-1: none); remove the others and what
+ * broken saves left.
+ */
 cvy_status cvy_checkpoint_prune(const char *folder, int keep, int64_t best_step);
 
 /**
@@ -44,7 +47,8 @@ cvy_status cvy_checkpoint_prune(const char *folder, int keep, int64_t best_step)
 cvy_status cvy_checkpoint_find(const char *folder, char **path_out, int *skipped_out);
 
 /**
- * Load a checkpoint folder into the tensors of @p state.
+ * Load a checkpoint folder into the tensors of @p state. All is verified before anything is copied: after a failure the
+ * state is as it was. A state without optimizer tensors passes the optimizer's file over.
  *
  * @retval CVY_ERR_CHECKPOINT names the file, the key, what was found and what was expected
  */

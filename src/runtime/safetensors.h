@@ -7,6 +7,7 @@
 #define CVY_RUNTIME_SAFETENSORS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "tensor/tensor.h"
 
@@ -32,6 +33,9 @@ void cvy_safetensors_close(cvy_safetensors *file);
 
 /** Find by name; NULL if absent. */
 const cvy_safetensor *cvy_safetensors_find(const cvy_safetensors *file, const char *name);
+
+/** Check that cvy_safetensor_read() of the same arguments would succeed. @retval CVY_ERR_CHECKPOINT otherwise */
+cvy_status cvy_safetensor_check(const cvy_safetensor *source, const char *path, const cvy_tensor *target);
 
 /** Convert one tensor (F32, F64, F16, BF16) into memory of f32 or f64 in any format; shapes have equal elements. */
 cvy_status cvy_safetensor_read(const cvy_safetensor *source, const char *path, const cvy_tensor *target, void *to);

@@ -1,0 +1,88 @@
+/*
+ * Backward: layers in reverse order. A tensor with several consumers gets a part of its gradient from each; the parts
+ * are summed when the layer that made the tensor is reached, so by then all of them are there.
+ */
+#include "plan/builder.h"
+
+/* dy of a layer in its output's format: the sum of the parts; -1 where nobody made one. */
+static cvy_status sum_contributions(cvy_builder *b, int layer)
+{
+    cvy_format format = b->formats[layer].output;
+    int sum = -1;
+    for (int i = b->layer[layer].contribution; i >= 0; i = b->contribution[i].next) {
+        int part = b->contribution[i].buffer;
+        cvy_step_spec spec = {CVY_STEP_LOCAL, CVY_PHASE_BACKWARD, layer};
+        if (b->schedule->buffer[part].tensor.format != format) {
+            CVY_TRY(cvy_builder_add_reorder(b, &spec, part, format, &part));
+        }
+        if (sum < 0) {
+            sum = part;
+            continue;
+        }
+        cvy_buffer total = cvy_builder_activation(b, layer, CVY_CONTENT_OUTPUT_GRADIENT, format);
+        cvy_op op = {.kind = CVY_OP_ADD, .pass = CVY_PASS_FORWARD};
+        int operand[3] = {sum, part, -1};
+        CVY_TRY(cvy_op_add(&op, CVY_ROLE_X, &total.tensor));
+        CVY_TRY(cvy_op_add(&op, CVY_ROLE_X1, &total.tensor));
+        CVY_TRY(cvy_op_add(&op, CVY_ROLE_Y, &total.tensor));
+        CVY_TRY(cvy_builder_add_buffer(b, &total, &operand[2]));
+        CVY_TRY(cvy_builder_add_step(b, &spec, &op, operand));
+        sum = operand[2];
+    }
+    b->layer[layer].gradient = sum;
+    return CVY_OK;
+}
+
+/* The gradient of every input is dy itself; seen in the input's shape, and format, where those differ. */
+static cvy_status share_gradient(cvy_builder *b, int layer)
+{
+    const cvy_layer *l = &b->model->layer[layer];
+    int dy = b->layer[layer].gradient;
+    for (int i = 0; i < l->inputs; i++) {
+        if (!b->layer[l->input[i]].needs_gradient) {
+            continue;
+        }
+        int part = dy;
+        if (l->kind->flow == CVY_FLOW_VIEW) {
+            cvy_buffer view =
+                cvy_builder_activation(b, l->input[i], CVY_CONTENT_OUTPUT_GRADIENT, CVY_FORMAT_PLAIN);
+            view.part = layer;
+            CVY_TRY(cvy_builder_add_view(b, dy, &view, &part));
+        }
+        CVY_TRY(cvy_builder_contribute(b, l->input[i], part));
+    }
+    return CVY_OK;
+}
+
+static cvy_status build_passes(cvy_builder *b, int layer)
+{
+    const cvy_layer *l = &b->model->layer[layer];
+    bool wanted = b->layer[l->input[0]].needs_gradient;
+    for (int i = 0; i < l->kind->backward_passes; i++) {
+        cvy_op_pass pass = l->kind->backward[i];
+        if (pass != CVY_PASS_BACKWARD_DATA || wanted) {
+            CVY_TRY(cvy_build_pass(b, layer, pass, CVY_PHASE_BACKWARD));
+        }
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_build_backward(cvy_builder *b)
+{
+    for (int i = b->model->layers - 1; i > 0; i--) {
+        cvy_flow flow = b->model->layer[i].kind->flow;
+        if (!b->layer[i].needs_gradient) {
+            continue;
+        }
+        CVY_TRY(sum_contributions(b, i));
+        if (flow != CVY_FLOW_LOSS && b->layer[i].gradient < 0) {
+            continue; /* nothing that leads to the loss uses it */
+        }
+        if (flow == CVY_FLOW_SUM || flow == CVY_FLOW_VIEW) {
+            CVY_TRY(share_gradient(b, i));
+        } else {
+            CVY_TRY(build_passes(b, i));
+        }
+    }
+    return CVY_OK;
+}

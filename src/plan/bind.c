@@ -1,0 +1,182 @@
+/*
+ * One pass of a layer becomes one step: the op of the layer kind says which operands it has, by role, and each role names
+ * the buffer that it is bound to. Here is the only place where roles and buffers meet.
+ */
+#include "plan/builder.h"
+
+/* Input @p i of a layer in the format in which it takes it; a reorder is added where that differs. */
+static cvy_status bind_input(cvy_builder *b, int layer, int i, cvy_phase phase, int *out)
+{
+    int source = b->model->layer[layer].input[i];
+    cvy_layer_buffers *from = &b->layer[source];
+    cvy_format wanted = b->formats[layer].input;
+    const cvy_buffer *buffer = b->schedule->buffer;
+    if (buffer[from->output].tensor.format == wanted) {
+        *out = from->output;
+        return CVY_OK;
+    }
+    if (from->copy < 0 || buffer[from->copy].tensor.format != wanted) {
+        cvy_step_spec spec = {CVY_STEP_LOCAL, phase, source};
+        CVY_TRY(cvy_builder_add_reorder(b, &spec, from->output, wanted, &from->copy));
+    }
+    *out = from->copy;
+    return CVY_OK;
+}
+
+/* A new buffer for a part of the gradient of a layer's input. */
+static cvy_status bind_input_gradient(cvy_builder *b, int layer, int *out)
+{
+    int source = b->model->layer[layer].input[0];
+    cvy_buffer gradient =
+        cvy_builder_activation(b, source, CVY_CONTENT_OUTPUT_GRADIENT, b->formats[layer].input);
+    gradient.part = layer;
+    return cvy_builder_add_buffer(b, &gradient, out);
+}
+
+static int find_parameter(const cvy_builder *b, int layer, cvy_role role)
+{
+    const cvy_layer *l = &b->model->layer[layer];
+    for (int i = l->first_parameter; i < l->first_parameter + l->parameters; i++) {
+        if (b->model->parameter[i].spec.role == role) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static cvy_status bind_weights(cvy_builder *b, int layer, const cvy_op *op, int parameter, int *out)
+{
+    *out = b->parameter[parameter];
+    if (op->pass != CVY_PASS_BACKWARD_DATA || b->schedule->buffer[*out].tensor.format == b->formats[layer].weight_backward) {
+        return CVY_OK;
+    }
+    cvy_step_spec spec = {CVY_STEP_LOCAL, CVY_PHASE_BACKWARD, layer};
+    return cvy_builder_add_reorder(b, &spec, *out, b->formats[layer].weight_backward, out);
+}
+
+/* The gradient of a parameter: made by its backward pass, in the format that the pass writes. */
+static cvy_status bind_parameter_gradient(cvy_builder *b, int layer, cvy_access access, int parameter, int *out)
+{
+    if (access == CVY_ACCESS_READ) {
+        *out = b->parameter_gradient[parameter];
+        return CVY_OK;
+    }
+    const cvy_parameter *p = &b->model->parameter[parameter];
+    cvy_format format = p->spec.role == CVY_ROLE_W ? b->formats[layer].gradient : CVY_FORMAT_PLAIN;
+    cvy_buffer gradient = {.role = CVY_BUFFER_GRADIENTS,
+                           .content = CVY_CONTENT_GRADIENT,
+                           .layer = layer,
+                           .parameter = parameter,
+                           .part = -1,
+                           .tensor = cvy_layout_parameter(p, b->plan->options.dtype, format),
+                           .alias_of = -1};
+    CVY_TRY(cvy_builder_add_buffer(b, &gradient, out));
+    b->parameter_gradient[parameter] = *out;
+    return CVY_OK;
+}
+
+/* What forward keeps for backward, the loss, the labels: described by the op itself. */
+static cvy_status bind_saved(cvy_builder *b, int layer, const cvy_op *op, const cvy_tensor *x, cvy_role role, int *out)
+{
+    int *saved = &b->layer[layer].saved[role];
+    if (*saved < 0) {
+        cvy_buffer buffer = {.role = CVY_BUFFER_ACTIVATIONS,
+                             .content = role == CVY_ROLE_LABEL  ? CVY_CONTENT_LABEL
+                                        : role == CVY_ROLE_LOSS ? CVY_CONTENT_LOSS
+                                                                : CVY_CONTENT_SAVED,
+                             .layer = layer,
+                             .parameter = -1,
+                             .part = (int)role,
+                             .alias_of = -1};
+        CVY_TRY(cvy_op_describe(op, x, b->model->layer[layer].output.extent[1], role, &buffer.tensor));
+        CVY_TRY(cvy_builder_add_buffer(b, &buffer, saved));
+    }
+    *out = *saved;
+    return CVY_OK;
+}
+
+typedef struct binding {
+    int layer;
+    cvy_op_pass pass;
+    cvy_phase phase;
+    cvy_op op;
+    cvy_tensor x; /* the first input, as the layer takes it */
+} binding;
+
+/* The buffer of one place of the signature; *out = -1 leaves an optional one out. */
+static cvy_status bind_role(cvy_builder *b, const binding *at, const cvy_signature_place *place, int *out)
+{
+    cvy_layer_buffers *own = &b->layer[at->layer];
+    int parameter;
+    switch (place->role) {
+    case CVY_ROLE_X: return bind_input(b, at->layer, 0, at->phase, out);
+    case CVY_ROLE_X1: return bind_input(b, at->layer, 1, at->phase, out);
+    case CVY_ROLE_Y:
+        if (own->output < 0) {
+            cvy_buffer y = cvy_builder_activation(b, at->layer, CVY_CONTENT_OUTPUT, b->formats[at->layer].output);
+            CVY_TRY(cvy_builder_add_buffer(b, &y, &own->output));
+        }
+        *out = own->output;
+        return CVY_OK;
+    case CVY_ROLE_DY: *out = own->gradient; return CVY_OK;
+    case CVY_ROLE_DX: return bind_input_gradient(b, at->layer, out);
+    case CVY_ROLE_W:
+    case CVY_ROLE_B:
+    case CVY_ROLE_RUNNING_MEAN:
+    case CVY_ROLE_RUNNING_VARIANCE:
+        parameter = find_parameter(b, at->layer, place->role);
+        return parameter < 0 ? CVY_OK : bind_weights(b, at->layer, &at->op, parameter, out);
+    case CVY_ROLE_DW:
+    case CVY_ROLE_DB:
+        parameter = find_parameter(b, at->layer, place->role == CVY_ROLE_DW ? CVY_ROLE_W : CVY_ROLE_B);
+        return parameter < 0 ? CVY_OK : bind_parameter_gradient(b, at->layer, place->access, parameter, out);
+    default: return bind_saved(b, at->layer, &at->op, &at->x, place->role, out);
+    }
+}
+
+/* A gradient that was written in another format than its parameter's is reordered at once. */
+static cvy_status settle_gradients(cvy_builder *b, int layer)
+{
+    const cvy_layer *l = &b->model->layer[layer];
+    for (int i = l->first_parameter; i < l->first_parameter + l->parameters; i++) {
+        int gradient = b->parameter_gradient[i];
+        if (gradient < 0) {
+            continue;
+        }
+        cvy_format wanted = b->schedule->buffer[b->parameter[i]].tensor.format;
+        if (b->schedule->buffer[gradient].tensor.format != wanted) {
+            cvy_step_spec spec = {CVY_STEP_LOCAL, CVY_PHASE_BACKWARD, layer};
+            b->schedule->buffer[gradient].role = CVY_BUFFER_WORKSPACE;
+            CVY_TRY(cvy_builder_add_reorder(b, &spec, gradient, wanted, &b->parameter_gradient[i]));
+            b->schedule->buffer[b->parameter_gradient[i]].role = CVY_BUFFER_GRADIENTS;
+        }
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_build_pass(cvy_builder *b, int layer, cvy_op_pass pass, cvy_phase phase)
+{
+    const cvy_layer *l = &b->model->layer[layer];
+    binding at = {.layer = layer, .pass = pass, .phase = phase};
+    at.x = cvy_layout_output(&b->model->layer[l->input[0]], b->batch, b->plan->options.dtype, b->formats[layer].input);
+    l->kind->make_op(l, &at.x.shape, pass, &at.op);
+    const cvy_signature *signature = cvy_op_signature(at.op.kind, pass);
+    CVY_REQUIRE(signature, CVY_ERR_INFEASIBLE, "layer %s: %s has no pass %s", l->name, l->kind->name,
+                cvy_op_pass_name(pass));
+    int operand[CVY_MAX_OPERANDS];
+    for (int i = 0; i < signature->places; i++) {
+        int buffer = -1;
+        CVY_TRY(bind_role(b, &at, &signature->place[i], &buffer));
+        if (buffer >= 0) {
+            operand[at.op.operands] = buffer;
+            CVY_TRY(cvy_op_add(&at.op, signature->place[i].role, &b->schedule->buffer[buffer].tensor));
+        }
+    }
+    cvy_step_kind kind = pass == CVY_PASS_COMMIT ? CVY_STEP_UPDATE : CVY_STEP_KERNEL;
+    CVY_TRY(cvy_builder_add_step(b, &(cvy_step_spec){kind, phase, layer}, &at.op, operand));
+    int dx = cvy_op_index(&at.op, CVY_ROLE_DX);
+    if (dx >= 0) {
+        CVY_TRY(cvy_builder_contribute(b, l->input[0], operand[dx]));
+    }
+    return cvy_op_find(&at.op, CVY_ROLE_DW) && pass != CVY_PASS_GRAD_APPLY ? settle_gradients(b, layer) : CVY_OK;
+}

@@ -1,0 +1,98 @@
+/* What the files that make a schedule share: a schedule under construction and what is known of each layer so far. */
+#ifndef CVY_PLAN_BUILDER_H
+#define CVY_PLAN_BUILDER_H
+
+#include "plan/layout.h"
+
+/** A part of a gradient that one consumer of a tensor made; parts of a layer form a list. */
+typedef struct cvy_contribution {
+    int buffer;
+    int next; /**< -1 ends the list */
+} cvy_contribution;
+
+/** What is known of a layer while its schedule is made: indices of buffers, -1 where there is none. */
+typedef struct cvy_layer_buffers {
+    int output;
+    int gradient;          /**< of the output, complete */
+    int contribution;      /**< head of the list of its parts */
+    int copy;              /**< the output in the one other format that a consumer asked for */
+    int saved[CVY_ROLE_COUNT];
+    bool needs_gradient;   /**< something trainable lies at or before it */
+} cvy_layer_buffers;
+
+/** A schedule under construction. */
+typedef struct cvy_builder {
+    cvy_plan *plan;
+    const cvy_model *model;
+    const cvy_layer_formats *formats;
+    cvy_schedule *schedule;
+    int64_t batch;
+    bool training;
+    cvy_layer_buffers *layer;
+    int *parameter;          /**< buffer of each parameter */
+    int *parameter_gradient;
+    int *moment[2];
+    cvy_contribution *contribution;
+    int contributions, contribution_capacity;
+} cvy_builder;
+
+/** Everything that a step is made from, besides its op. */
+typedef struct cvy_step_spec {
+    cvy_step_kind kind;
+    cvy_phase phase;
+    int layer;
+} cvy_step_spec;
+
+/** Append a buffer; `first_step`, `last_step` and `offset` come later. Its bytes follow from the tensor. */
+cvy_status cvy_builder_add_buffer(cvy_builder *b, const cvy_buffer *buffer, int *index_out);
+
+/**
+ * Append a step that runs @p op on @p buffer, one for each operand. The backends are asked who runs it, and the scratch
+ * memory that it wants becomes one more buffer.
+ *
+ * @retval CVY_ERR_INFEASIBLE no backend runs it; the layer is named
+ */
+cvy_status cvy_builder_add_step(cvy_builder *b, const cvy_step_spec *spec, const cvy_op *op, const int *buffer);
+
+/** Append a control step that touches one or two buffers. */
+cvy_status cvy_builder_add_control(cvy_builder *b, cvy_phase phase, cvy_access access, int first, int second);
+
+/** Append a reorder of @p source into a new buffer of @p format, of the source's layer; not made where both lie alike. */
+cvy_status cvy_builder_add_reorder(cvy_builder *b, const cvy_step_spec *spec, int source, cvy_format format, int *out);
+
+/** Append a buffer that is @p source under another shape, in plain order. */
+cvy_status cvy_builder_add_view(cvy_builder *b, int source, const cvy_buffer *like, int *out);
+
+/** The shape that a layer's output has in this schedule. */
+cvy_buffer cvy_builder_activation(const cvy_builder *b, int layer, cvy_content content, cvy_format format);
+
+/** Persistent buffers: parameters, optimizer state, slots of the loader. The same for all schedules of a plan. */
+cvy_status cvy_build_persistent(cvy_builder *b);
+
+/** Steps of the forward pass; inference passes where the builder is not training. */
+cvy_status cvy_build_forward(cvy_builder *b);
+
+/** Steps of the backward pass. */
+cvy_status cvy_build_backward(cvy_builder *b);
+
+/** Running statistics and weights. */
+cvy_status cvy_build_update(cvy_builder *b);
+
+/** One pass of a layer: makes the op, finds or makes a buffer for each operand, appends the step. */
+cvy_status cvy_build_pass(cvy_builder *b, int layer, cvy_op_pass pass, cvy_phase phase);
+
+/** Note that @p buffer is a part of the gradient of @p layer's output. */
+cvy_status cvy_builder_contribute(cvy_builder *b, int layer, int buffer);
+
+/* ---- what happens to a schedule once its steps are there, in this order ---- */
+
+/** Let outputs lie on inputs that nobody reads later, where the op allows it. */
+cvy_status cvy_schedule_place_in_place(cvy_schedule *schedule);
+
+/** Derive what each step waits for from what it reads and writes. */
+cvy_status cvy_schedule_derive_dependencies(cvy_schedule *schedule);
+
+/** Find lifetimes and give every buffer its place in the two arenas. */
+cvy_status cvy_schedule_place(cvy_schedule *schedule);
+
+#endif

@@ -1,0 +1,83 @@
+/* Forward: layers in the model's order, each with its passes; views and layers that do nothing share their input's buffer. */
+#include "plan/builder.h"
+
+/* Output and input are the same elements: under another shape (flatten), or altogether (dropout in evaluation). */
+static cvy_status build_view(cvy_builder *b, int layer)
+{
+    int source = b->model->layer[layer].input[0];
+    int plain = b->layer[source].output;
+    if (b->model->layer[layer].kind->flow != CVY_FLOW_VIEW) {
+        b->layer[layer].output = plain;
+        return CVY_OK;
+    }
+    if (b->schedule->buffer[plain].tensor.format != CVY_FORMAT_PLAIN) {
+        cvy_step_spec spec = {CVY_STEP_LOCAL, CVY_PHASE_FORWARD, layer};
+        CVY_TRY(cvy_builder_add_reorder(b, &spec, plain, CVY_FORMAT_PLAIN, &plain));
+    }
+    cvy_buffer y = cvy_builder_activation(b, layer, CVY_CONTENT_OUTPUT, CVY_FORMAT_PLAIN);
+    return cvy_builder_add_view(b, plain, &y, &b->layer[layer].output);
+}
+
+/* The batch: filled by the runtime before anything else. */
+static cvy_status build_source(cvy_builder *b, int layer)
+{
+    cvy_buffer x = cvy_builder_activation(b, layer, CVY_CONTENT_OUTPUT, b->formats[layer].output);
+    CVY_TRY(cvy_builder_add_buffer(b, &x, &b->layer[layer].output));
+    b->schedule->input_buffer = b->layer[layer].output;
+    return CVY_OK;
+}
+
+/* Labels come with the batch, so their buffer stands before the first step. */
+static cvy_status build_label(cvy_builder *b)
+{
+    int loss = b->model->layers - 1;
+    const cvy_layer *layer = &b->model->layer[loss];
+    cvy_op op = {0};
+    cvy_buffer label = {.role = CVY_BUFFER_ACTIVATIONS,
+                        .content = CVY_CONTENT_LABEL,
+                        .layer = loss,
+                        .parameter = -1,
+                        .part = CVY_ROLE_LABEL,
+                        .alias_of = -1};
+    cvy_tensor x = cvy_layout_output(&b->model->layer[layer->input[0]], b->batch, b->plan->options.dtype,
+                                     CVY_FORMAT_PLAIN);
+    layer->kind->make_op(layer, &x.shape, CVY_PASS_FORWARD, &op);
+    CVY_TRY(cvy_op_describe(&op, &x, 0, CVY_ROLE_LABEL, &label.tensor));
+    CVY_TRY(cvy_builder_add_buffer(b, &label, &b->layer[loss].saved[CVY_ROLE_LABEL]));
+    b->schedule->label_buffer = b->layer[loss].saved[CVY_ROLE_LABEL];
+    return CVY_OK;
+}
+
+static cvy_status build_passes(cvy_builder *b, int layer)
+{
+    const cvy_layer_kind *kind = b->model->layer[layer].kind;
+    int passes = b->training ? kind->forward_passes : kind->inference_passes;
+    const cvy_op_pass *pass = b->training ? kind->forward : kind->inference;
+    for (int i = 0; i < passes; i++) {
+        if (pass[i] != CVY_PASS_COMMIT) { /* running statistics wait until the loss is known to be finite */
+            CVY_TRY(cvy_build_pass(b, layer, pass[i], CVY_PHASE_FORWARD));
+        }
+    }
+    return passes == 0 ? build_view(b, layer) : CVY_OK;
+}
+
+cvy_status cvy_build_forward(cvy_builder *b)
+{
+    int loss = b->model->layers - 1;
+    CVY_TRY(build_source(b, 0));
+    CVY_TRY(build_label(b));
+    CVY_TRY(cvy_builder_add_control(b, CVY_PHASE_IO, CVY_ACCESS_WRITE, b->layer[0].output,
+                                    b->schedule->label_buffer));
+    for (int i = 1; i < b->model->layers; i++) {
+        const cvy_layer *layer = &b->model->layer[i];
+        b->layer[i].needs_gradient = layer->parameters > 0;
+        for (int k = 0; k < layer->inputs; k++) {
+            b->layer[i].needs_gradient |= b->layer[layer->input[k]].needs_gradient;
+        }
+        CVY_TRY(build_passes(b, i));
+    }
+    b->schedule->loss_buffer = b->layer[loss].saved[CVY_ROLE_LOSS];
+    b->schedule->output_buffer = b->layer[b->model->layer[loss].input[0]].output;
+    int kept = b->training ? -1 : b->schedule->output_buffer; /* evaluation may read the output at the end */
+    return cvy_builder_add_control(b, CVY_PHASE_FORWARD, CVY_ACCESS_READ, b->schedule->loss_buffer, kept);
+}

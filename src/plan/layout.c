@@ -1,0 +1,245 @@
+/*
+ * The rule: a convolution runs in the format in which the slowest of its passes is run best; among equals the one that
+ * needs no reorder of its input, then the first of the list. Layers that take any format keep their input's; dense layers
+ * and losses take plain. The backend says how well it runs an op and in which format it wants the weights; without one
+ * (a plan for another machine) the machine's block decides. All of it is written into the plan.
+ */
+#include "plan/layout.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+cvy_tensor cvy_layout_output(const cvy_layer *layer, int64_t batch, cvy_dtype dtype, cvy_format format)
+{
+    cvy_tensor tensor = {.shape = layer->output, .dtype = dtype, .format = format};
+    tensor.shape.extent[0] = batch;
+    return tensor;
+}
+
+cvy_tensor cvy_layout_parameter(const cvy_parameter *parameter, cvy_dtype dtype, cvy_format format)
+{
+    const cvy_parameter_spec *spec = &parameter->spec;
+    cvy_tensor tensor = {.shape = spec->shape, .dtype = dtype, .format = format};
+    if (spec->groups > 1) {
+        tensor.grouped = true;
+        tensor.shape.dims = spec->shape.dims + 1;
+        tensor.shape.extent[0] = spec->groups;
+        tensor.shape.extent[1] = spec->shape.extent[0] / spec->groups;
+        memcpy(&tensor.shape.extent[2], &spec->shape.extent[1], sizeof(int64_t) * (size_t)(spec->shape.dims - 1));
+    }
+    return tensor;
+}
+
+/* What is asked of the backends about one layer. */
+typedef struct question {
+    const cvy_model *model;
+    const cvy_plan_options *options;
+    const cvy_layer *layer;
+    bool needs_dx; /* its input is not the batch itself */
+} question;
+
+static const cvy_parameter *find_parameter(const question *q, cvy_role role)
+{
+    for (int i = 0; i < q->layer->parameters; i++) {
+        const cvy_parameter *parameter = &q->model->parameter[q->layer->first_parameter + i];
+        if (parameter->spec.role == role) {
+            return parameter;
+        }
+    }
+    return NULL;
+}
+
+/* The op of a pass of a convolution or dense layer in given formats; roles as its signature has them. */
+static void make_op(const question *q, cvy_op_pass pass, const cvy_layer_formats *formats, cvy_format weight, cvy_op *op)
+{
+    cvy_dtype dtype = q->options->dtype;
+    const cvy_layer *source = &q->model->layer[q->layer->input[0]];
+    cvy_tensor x = cvy_layout_output(source, q->options->batch, dtype, formats->input);
+    cvy_tensor y = cvy_layout_output(q->layer, q->options->batch, dtype, formats->output);
+    cvy_tensor w = cvy_layout_parameter(find_parameter(q, CVY_ROLE_W), dtype, weight);
+    const cvy_parameter *bias = find_parameter(q, CVY_ROLE_B);
+    q->layer->kind->make_op(q->layer, &x.shape, pass, op);
+    const cvy_signature *signature = cvy_op_signature(op->kind, pass);
+    for (int i = 0; i < signature->places; i++) {
+        cvy_role role = signature->place[i].role;
+        if (role == CVY_ROLE_B || role == CVY_ROLE_DB) {
+            if (bias) {
+                cvy_tensor b = cvy_layout_parameter(bias, dtype, CVY_FORMAT_PLAIN);
+                (void)cvy_op_add(op, role, &b);
+            }
+        } else {
+            bool weights = role == CVY_ROLE_W || role == CVY_ROLE_DW;
+            bool input = role == CVY_ROLE_X || role == CVY_ROLE_DX;
+            (void)cvy_op_add(op, role, weights ? &w : input ? &x : &y);
+        }
+    }
+}
+
+/* Let the backends choose the format of the weights of one pass; says how well the pass then runs. */
+static cvy_quality choose_weight(const question *q, cvy_op_pass pass, const cvy_layer_formats *formats,
+                                 cvy_format *weight)
+{
+    const cvy_backend_chain *backends = &q->options->backends;
+    cvy_role role = pass == CVY_PASS_BACKWARD_WEIGHTS ? CVY_ROLE_DW : CVY_ROLE_W;
+    cvy_op op = {0};
+    make_op(q, pass, formats, *weight, &op);
+    cvy_quality as_it_is = cvy_backend_quality(backends, &op, NULL);
+    if (as_it_is == CVY_QUALITY_FAST && *weight != CVY_FORMAT_PLAIN) {
+        return as_it_is; /* the format that the weights have already serves: no reorder */
+    }
+    cvy_format wish = cvy_backend_choose_format(backends, &op, role);
+    if (wish == *weight) {
+        return as_it_is;
+    }
+    make_op(q, pass, formats, wish, &op);
+    cvy_quality as_wished = cvy_backend_quality(backends, &op, NULL);
+    if (as_wished > as_it_is || (as_wished == as_it_is && pass == CVY_PASS_FORWARD)) {
+        *weight = wish;
+        return as_wished;
+    }
+    return as_it_is;
+}
+
+/* Fill the weight formats that suit given formats of x and y; the answer is the quality of the slowest pass. */
+static cvy_quality judge(const question *q, cvy_layer_formats *formats)
+{
+    formats->weight = CVY_FORMAT_PLAIN;
+    cvy_quality worst = choose_weight(q, CVY_PASS_FORWARD, formats, &formats->weight);
+    formats->weight_backward = formats->weight;
+    formats->gradient = formats->weight;
+    if (q->options->training && worst != CVY_QUALITY_NONE) {
+        cvy_quality quality = choose_weight(q, CVY_PASS_BACKWARD_WEIGHTS, formats, &formats->gradient);
+        worst = quality < worst ? quality : worst;
+        if (q->needs_dx) {
+            quality = choose_weight(q, CVY_PASS_BACKWARD_DATA, formats, &formats->weight_backward);
+            worst = quality < worst ? quality : worst;
+        }
+    }
+    return worst;
+}
+
+static bool format_fits(const cvy_layer *layer, cvy_format format)
+{
+    cvy_tensor tensor = cvy_layout_output(layer, 1, CVY_F32, format);
+    return cvy_tensor_format_fits(&tensor);
+}
+
+enum { MAX_CANDIDATES = 8 };
+
+/* Pairs (format of x, format of y) worth asking about, best first. */
+static int list_candidates(const question *q, cvy_format current, cvy_layer_formats candidate[MAX_CANDIDATES])
+{
+    cvy_format blocked = q->options->block == 16 ? CVY_FORMAT_C16 : CVY_FORMAT_C8;
+    cvy_format order[3] = {blocked, CVY_FORMAT_CHANNELS_LAST, CVY_FORMAT_PLAIN};
+    int formats = 3;
+    switch (q->options->layout) {
+    case CVY_LAYOUT_PLAIN: order[0] = CVY_FORMAT_PLAIN; formats = 1; break;
+    case CVY_LAYOUT_CHANNELS_LAST: order[0] = CVY_FORMAT_CHANNELS_LAST; formats = 1; break;
+    case CVY_LAYOUT_BLOCKED: formats = 1; break;
+    case CVY_LAYOUT_AUTO: break;
+    }
+    const cvy_layer *source = &q->model->layer[q->layer->input[0]];
+    int count = 0;
+    for (int i = 0; i < formats; i++) {
+        if (current != order[i]) { /* first layers take a plain image and give blocks */
+            candidate[count++] = (cvy_layer_formats){.input = current, .output = order[i]};
+        }
+        if (format_fits(source, order[i])) {
+            candidate[count++] = (cvy_layer_formats){.input = order[i], .output = order[i]};
+        }
+    }
+    return count;
+}
+
+/* The weight formats that go with blocks of 8 or 16 where nobody can be asked: what oneDNN's kernels take. */
+static void choose_weights_by_rule(const question *q, cvy_layer_formats *formats)
+{
+    bool wide = q->options->block == 16;
+    int64_t groups = find_parameter(q, CVY_ROLE_W)->spec.groups;
+    if (formats->output != CVY_FORMAT_C8 && formats->output != CVY_FORMAT_C16) {
+        return; /* plain weights */
+    }
+    if (groups > 1 && groups == q->layer->output.extent[1]) {
+        formats->weight = wide ? CVY_FORMAT_W_G16 : CVY_FORMAT_W_G8;
+    } else if (formats->input == formats->output) {
+        formats->weight = wide ? CVY_FORMAT_W_I16O16 : CVY_FORMAT_W_I8O8;
+    } else {
+        formats->weight = wide ? CVY_FORMAT_W_O16 : CVY_FORMAT_W_O8;
+    }
+    formats->gradient = formats->weight;
+    formats->weight_backward = formats->weight;
+    if (formats->input == formats->output && formats->weight != CVY_FORMAT_W_G8 && formats->weight != CVY_FORMAT_W_G16) {
+        formats->weight_backward = wide ? CVY_FORMAT_W_O16I16 : CVY_FORMAT_W_O8I8;
+    }
+}
+
+static cvy_status decide_convolution(const question *q, cvy_format current, cvy_layer_formats *formats)
+{
+    cvy_layer_formats candidate[MAX_CANDIDATES];
+    if (q->options->dtype == CVY_F64) {
+        return CVY_OK; /* the yardstick runs in logical order */
+    }
+    int count = list_candidates(q, current, candidate);
+    if (q->options->backends.count == 0) {
+        *formats = candidate[0];
+        choose_weights_by_rule(q, formats);
+        return CVY_OK;
+    }
+    cvy_quality best = CVY_QUALITY_NONE;
+    for (int i = 0; i < count; i++) {
+        cvy_quality quality = judge(q, &candidate[i]);
+        if (quality > best) {
+            best = quality;
+            *formats = candidate[i];
+        }
+        if (best == CVY_QUALITY_FAST) {
+            break;
+        }
+    }
+    CVY_REQUIRE(best != CVY_QUALITY_NONE, CVY_ERR_INFEASIBLE, "layer %s: no backend runs it in any of %d formats",
+                q->layer->name, count);
+    return CVY_OK;
+}
+
+static void decide_dense(const question *q, cvy_layer_formats *formats)
+{
+    *formats = (cvy_layer_formats){0}; /* plain */
+    if (q->options->backends.count > 0 && q->options->dtype == CVY_F32) {
+        (void)judge(q, formats);
+    }
+}
+
+static bool has_weights(const cvy_layer *layer, cvy_op_kind kind)
+{
+    cvy_op op = {0};
+    if (layer->kind->flow != CVY_FLOW_OPS || layer->kind->any_format) {
+        return false;
+    }
+    layer->kind->make_op(layer, &layer->output, CVY_PASS_FORWARD, &op);
+    return op.kind == kind;
+}
+
+cvy_status cvy_layout_decide(const cvy_model *model, const cvy_plan_options *options, cvy_layer_formats *formats_out)
+{
+    for (int i = 0; i < model->layers; i++) {
+        const cvy_layer *layer = &model->layer[i];
+        cvy_layer_formats *formats = &formats_out[i];
+        question q = {.model = model, .options = options, .layer = layer};
+        *formats = (cvy_layer_formats){0}; /* every format plain: right for input, flatten, losses */
+        if (layer->inputs == 0) {
+            continue;
+        }
+        cvy_format current = formats_out[layer->input[0]].output;
+        q.needs_dx = model->layer[layer->input[0]].kind->flow != CVY_FLOW_SOURCE;
+        if (has_weights(layer, CVY_OP_CONVOLUTION)) {
+            CVY_TRY(decide_convolution(&q, current, formats));
+        } else if (has_weights(layer, CVY_OP_DENSE)) {
+            decide_dense(&q, formats);
+        } else if (layer->kind->any_format) {
+            formats->input = current;
+            formats->output = format_fits(layer, current) ? current : CVY_FORMAT_PLAIN;
+        }
+    }
+    return CVY_OK;
+}

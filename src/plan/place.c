@@ -1,0 +1,166 @@
+/*
+ * Memory by lifetime, planned ahead. Persistent buffers lie one behind the other. Transient ones share an arena: largest
+ * first, each at the lowest place that is free over its whole life (greedy by size; Pisarchyk and Lee, "Efficient memory
+ * management for deep neural net inference", 2020). The runtime allocates exactly the two arenas.
+ */
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "plan/builder.h"
+
+static int64_t aligned_bytes(const cvy_buffer *buffer) { return cvy_round_up(buffer->bytes, CVY_ARENA_ALIGNMENT); }
+
+/* Lives: at the root over all that lies on its memory; copied to the aliases at the end. */
+static void find_lives(cvy_schedule *s)
+{
+    for (int i = 0; i < s->buffers; i++) {
+        bool lasting = s->buffer[i].persistent;
+        s->buffer[i].first_step = lasting ? 0 : s->steps;
+        s->buffer[i].last_step = lasting ? s->steps - 1 : -1;
+    }
+    for (int i = 0; i < s->steps; i++) {
+        for (int k = 0; k < s->step[i].uses; k++) {
+            cvy_buffer *root = &s->buffer[cvy_schedule_root(s, s->use[s->step[i].first_use + k].buffer)];
+            root->first_step = i < root->first_step ? i : root->first_step;
+            root->last_step = i > root->last_step ? i : root->last_step;
+        }
+    }
+}
+
+/* Larger first; of equals the earlier one, so that a plan is the same everywhere. */
+static int compare_sizes(const void *a, const void *b, void *context)
+{
+    const cvy_schedule *s = context;
+    int x = *(const int *)a;
+    int y = *(const int *)b;
+    if (s->buffer[x].bytes != s->buffer[y].bytes) {
+        return s->buffer[x].bytes < s->buffer[y].bytes ? 1 : -1;
+    }
+    return x - y;
+}
+
+static bool lives_overlap(const cvy_buffer *a, const cvy_buffer *b)
+{
+    return a->first_step <= b->last_step && b->first_step <= a->last_step;
+}
+
+/* Put one buffer at the lowest free place; @p next links the placed ones by rising offset from @p head. */
+static int place_one(cvy_schedule *s, int index, int head, int *next)
+{
+    cvy_buffer *buffer = &s->buffer[index];
+    int64_t size = aligned_bytes(buffer);
+    int64_t offset = 0;
+    for (int i = head; i >= 0; i = next[i]) {
+        const cvy_buffer *placed = &s->buffer[i];
+        if (lives_overlap(buffer, placed)) {
+            if (placed->offset - offset >= size) {
+                break; /* it fits before this one */
+            }
+            offset = cvy_max_i64(offset, placed->offset + aligned_bytes(placed));
+        }
+    }
+    buffer->offset = offset;
+    s->memory.transient_bytes = cvy_max_i64(s->memory.transient_bytes, offset + size);
+    int before = -1;
+    for (int i = head; i >= 0 && s->buffer[i].offset <= offset; i = next[i]) {
+        before = i;
+    }
+    next[index] = before >= 0 ? next[before] : head;
+    if (before >= 0) {
+        next[before] = index;
+        return head;
+    }
+    return index;
+}
+
+static bool is_transient_root(const cvy_buffer *buffer)
+{
+    return !buffer->persistent && buffer->alias_of < 0 && buffer->last_step >= 0;
+}
+
+static cvy_status place_transient(cvy_schedule *s)
+{
+    cvy_status status = CVY_ERR_MEMORY;
+    int count = 0;
+    int head = -1;
+    int *order = cvy_calloc((size_t)s->buffers + 1, sizeof *order);
+    int *next = cvy_calloc((size_t)s->buffers + 1, sizeof *next);
+    if (!order || !next) {
+        goto done;
+    }
+    for (int i = 0; i < s->buffers; i++) {
+        if (is_transient_root(&s->buffer[i])) {
+            order[count++] = i;
+        }
+    }
+    qsort_r(order, (size_t)count, sizeof *order, compare_sizes, s);
+    for (int i = 0; i < count; i++) {
+        head = place_one(s, order[i], head, next);
+    }
+    status = CVY_OK;
+done:
+    cvy_free(order);
+    cvy_free(next);
+    return status;
+}
+
+static void place_persistent(cvy_schedule *s)
+{
+    for (int i = 0; i < s->buffers; i++) {
+        cvy_buffer *buffer = &s->buffer[i];
+        if (buffer->persistent && buffer->alias_of < 0) {
+            buffer->offset = s->memory.persistent_bytes;
+            s->memory.persistent_bytes += aligned_bytes(buffer);
+            s->memory.by_role[buffer->role] += aligned_bytes(buffer);
+        }
+    }
+}
+
+/* The moment at which most bytes live: a bound that no placement beats, and the breakdown that people read. */
+static cvy_status find_peak(cvy_schedule *s)
+{
+    int64_t *change = cvy_calloc((size_t)s->steps + 2, sizeof *change);
+    if (!change) {
+        return CVY_ERR_MEMORY;
+    }
+    for (int i = 0; i < s->buffers; i++) {
+        if (is_transient_root(&s->buffer[i])) {
+            change[s->buffer[i].first_step] += aligned_bytes(&s->buffer[i]);
+            change[s->buffer[i].last_step + 1] -= aligned_bytes(&s->buffer[i]);
+        }
+    }
+    int64_t live = 0;
+    for (int i = 0; i < s->steps; i++) {
+        live += change[i];
+        if (live > s->memory.live_bytes) {
+            s->memory.live_bytes = live;
+            s->memory.peak_step = i;
+        }
+    }
+    cvy_free(change);
+    for (int i = 0; i < s->buffers; i++) {
+        const cvy_buffer *buffer = &s->buffer[i];
+        if (is_transient_root(buffer) && buffer->first_step <= s->memory.peak_step &&
+            buffer->last_step >= s->memory.peak_step) {
+            s->memory.by_role[buffer->role] += aligned_bytes(buffer);
+        }
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_schedule_place(cvy_schedule *s)
+{
+    s->memory = (cvy_memory_plan){0};
+    find_lives(s);
+    place_persistent(s);
+    CVY_TRY(place_transient(s));
+    CVY_TRY(find_peak(s));
+    for (int i = 0; i < s->buffers; i++) {
+        const cvy_buffer *root = &s->buffer[cvy_schedule_root(s, i)];
+        s->buffer[i].offset = root->offset;
+        s->buffer[i].first_step = root->first_step;
+        s->buffer[i].last_step = root->last_step;
+    }
+    return CVY_OK;
+}

@@ -1,0 +1,158 @@
+/* From a model and options to the schedules of a training: formats first, then each schedule, then memory. */
+#include "plan/plan.h"
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "plan/builder.h"
+
+static void clear_builder(cvy_builder *b)
+{
+    cvy_free(b->layer);
+    cvy_free(b->parameter);
+    cvy_free(b->parameter_gradient);
+    cvy_free(b->moment[0]);
+    cvy_free(b->moment[1]);
+    cvy_free(b->contribution);
+}
+
+static cvy_status start_builder(cvy_builder *b)
+{
+    size_t layers = (size_t)b->model->layers;
+    size_t parameters = (size_t)b->model->parameters + 1;
+    b->layer = cvy_calloc(layers, sizeof *b->layer);
+    b->parameter = cvy_calloc(parameters, sizeof(int));
+    b->parameter_gradient = cvy_calloc(parameters, sizeof(int));
+    b->moment[0] = cvy_calloc(parameters, sizeof(int));
+    b->moment[1] = cvy_calloc(parameters, sizeof(int));
+    if (!b->layer || !b->parameter || !b->parameter_gradient || !b->moment[0] || !b->moment[1]) {
+        return CVY_ERR_MEMORY;
+    }
+    for (size_t i = 0; i < layers; i++) {
+        b->layer[i] = (cvy_layer_buffers){.output = -1, .gradient = -1, .contribution = -1, .copy = -1};
+        for (int role = 0; role < CVY_ROLE_COUNT; role++) {
+            b->layer[i].saved[role] = -1;
+        }
+    }
+    for (size_t i = 0; i < parameters; i++) {
+        b->parameter[i] = b->parameter_gradient[i] = b->moment[0][i] = b->moment[1][i] = -1;
+    }
+    return CVY_OK;
+}
+
+static int count_persistent(const cvy_schedule *s)
+{
+    int count = 0;
+    while (count < s->buffers && s->buffer[count].persistent) {
+        count++;
+    }
+    return count;
+}
+
+static cvy_status build_schedule(cvy_plan *plan, cvy_schedule_kind kind, int64_t batch)
+{
+    cvy_schedule *s = &plan->schedule[kind];
+    *s = (cvy_schedule){.batch = batch, .training = kind != CVY_SCHEDULE_EVALUATE,
+                        .loss_buffer = -1, .label_buffer = -1, .input_buffer = -1, .output_buffer = -1};
+    cvy_builder b = {.plan = plan, .model = plan->model, .formats = plan->formats, .schedule = s, .batch = batch,
+                     .training = s->training};
+    cvy_status status = start_builder(&b);
+    CVY_TRY_GOTO(status, done, status);
+    CVY_TRY_GOTO(status, done, cvy_build_persistent(&b));
+    plan->persistent_buffers = count_persistent(s);
+    CVY_TRY_GOTO(status, done, cvy_build_forward(&b));
+    if (s->training) {
+        CVY_TRY_GOTO(status, done, cvy_build_backward(&b));
+        CVY_TRY_GOTO(status, done, cvy_build_update(&b));
+    }
+    CVY_TRY_GOTO(status, done, cvy_schedule_place_in_place(s));
+    CVY_TRY_GOTO(status, done, cvy_schedule_derive_dependencies(s));
+    CVY_TRY_GOTO(status, done, cvy_schedule_place(s));
+    plan->persistent_bytes = cvy_max_i64(plan->persistent_bytes, s->memory.persistent_bytes);
+    plan->transient_bytes = cvy_max_i64(plan->transient_bytes, s->memory.transient_bytes);
+done:
+    clear_builder(&b);
+    return status;
+}
+
+/* Reorders of activations and their gradients in a training iteration; weights and views do not count. */
+static int count_format_changes(const cvy_schedule *s)
+{
+    int changes = 0;
+    for (int i = 0; i < s->steps; i++) {
+        const cvy_step *step = &s->step[i];
+        changes += step->op >= 0 && s->op[step->op].kind == CVY_OP_REORDER &&
+                   s->buffer[s->use[step->first_use].buffer].role == CVY_BUFFER_ACTIVATIONS;
+    }
+    return changes;
+}
+
+static cvy_status check_options(const cvy_plan_options *options)
+{
+    CVY_REQUIRE(options->batch >= 1, CVY_ERR_ARG, "batch must be at least 1, got %lld", (long long)options->batch);
+    CVY_REQUIRE(options->tail_batch >= 0 && options->tail_batch < options->batch, CVY_ERR_ARG,
+                "the last batch of an epoch has %lld samples, expected 0 to %lld", (long long)options->tail_batch,
+                (long long)options->batch - 1);
+    CVY_REQUIRE(options->dtype == CVY_F32 || options->dtype == CVY_F64, CVY_ERR_ARG,
+                "plans compute in f32 or f64, got %s", cvy_dtype_name(options->dtype));
+    CVY_REQUIRE(options->block == 8 || options->block == 16, CVY_ERR_ARG, "channels in a block: 8 or 16, got %d",
+                options->block);
+    return CVY_OK;
+}
+
+cvy_status cvy_plan_create(const cvy_model *model, const cvy_plan_options *options, cvy_plan **plan_out)
+{
+    CVY_TRY(check_options(options));
+    cvy_status status = CVY_ERR_MEMORY;
+    cvy_plan *plan = cvy_calloc(1, sizeof *plan);
+    if (!plan) {
+        goto done;
+    }
+    plan->model = model;
+    plan->options = *options;
+    plan->formats = cvy_calloc((size_t)model->layers, sizeof *plan->formats);
+    if (!plan->formats) {
+        goto done;
+    }
+    CVY_TRY_GOTO(status, done, cvy_layout_decide(model, options, plan->formats));
+    if (options->training) {
+        CVY_TRY_GOTO(status, done, build_schedule(plan, CVY_SCHEDULE_TRAIN, options->batch));
+        plan->format_changes = count_format_changes(&plan->schedule[CVY_SCHEDULE_TRAIN]);
+    }
+    if (options->training && options->tail_batch > 0) {
+        CVY_TRY_GOTO(status, done, build_schedule(plan, CVY_SCHEDULE_TRAIN_TAIL, options->tail_batch));
+    }
+    CVY_TRY_GOTO(status, done, build_schedule(plan, CVY_SCHEDULE_EVALUATE, options->batch));
+    *plan_out = plan;
+    plan = NULL;
+done:
+    cvy_plan_destroy(&plan);
+    return status;
+}
+
+void cvy_plan_destroy(cvy_plan **plan)
+{
+    if (plan && *plan) {
+        for (int i = 0; i < CVY_SCHEDULE_COUNT; i++) {
+            cvy_schedule_clear(&(*plan)->schedule[i]);
+        }
+        cvy_free((*plan)->formats);
+        cvy_free(*plan);
+        *plan = NULL;
+    }
+}
+
+void cvy_plan_memory(const cvy_plan *plan, int64_t by_role_out[CVY_BUFFER_ROLE_COUNT])
+{
+    const cvy_schedule *largest = &plan->schedule[CVY_SCHEDULE_EVALUATE];
+    for (int i = 0; i < CVY_SCHEDULE_COUNT; i++) {
+        if (plan->schedule[i].memory.transient_bytes > largest->memory.transient_bytes) {
+            largest = &plan->schedule[i];
+        }
+    }
+    int64_t rest = plan->persistent_bytes + plan->transient_bytes;
+    for (int i = 0; i < CVY_BUFFER_ROLE_COUNT; i++) {
+        by_role_out[i] = largest->memory.by_role[i];
+        rest -= by_role_out[i];
+    }
+    by_role_out[CVY_BUFFER_WORKSPACE] += rest; /* gaps of the placement, so that the parts sum up to the whole */
+}

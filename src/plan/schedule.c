@@ -1,0 +1,92 @@
+/* What a schedule is by itself: release, aliases, hash, words. */
+#include "plan/schedule.h"
+
+#include "base/memory.h"
+
+void cvy_schedule_clear(cvy_schedule *s)
+{
+    cvy_free(s->step);
+    cvy_free(s->buffer);
+    cvy_free(s->op);
+    cvy_free(s->choice);
+    cvy_free(s->use);
+    cvy_free(s->dependency);
+    cvy_free(s->region);
+    cvy_free(s->exchange);
+    cvy_free(s->message);
+    *s = (cvy_schedule){0};
+}
+
+int cvy_schedule_root(const cvy_schedule *schedule, int buffer)
+{
+    while (schedule->buffer[buffer].alias_of >= 0) {
+        buffer = schedule->buffer[buffer].alias_of;
+    }
+    return buffer;
+}
+
+/* Fowler, Noll, Vo: FNV-1a over the bytes of a number. */
+static void mix(uint64_t *hash, int64_t number)
+{
+    for (int i = 0; i < 8; i++) {
+        *hash = (*hash ^ ((uint64_t)number >> (8 * i) & 0xff)) * UINT64_C(0x100000001b3);
+    }
+}
+
+uint64_t cvy_schedule_hash(const cvy_schedule *s)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (int i = 0; i < s->steps; i++) {
+        const cvy_step *step = &s->step[i];
+        const int64_t said[] = {step->kind,   step->phase, step->layer, step->micro_batch, step->chunk,
+                                step->stream, step->issue, step->every, step->offset,      step->uses};
+        for (size_t k = 0; k < sizeof said / sizeof said[0]; k++) {
+            mix(&hash, said[k]);
+        }
+        mix(&hash, step->op >= 0 ? (int64_t)cvy_op_hash(&s->op[step->op]) : -1);
+        for (int k = 0; k < step->uses; k++) {
+            const cvy_use *use = &s->use[step->first_use + k];
+            mix(&hash, use->buffer);
+            mix(&hash, use->access);
+            mix(&hash, s->buffer[use->buffer].offset);
+        }
+    }
+    return hash;
+}
+
+const char *cvy_step_kind_name(cvy_step_kind kind)
+{
+    static const char *const name[] = {[CVY_STEP_KERNEL] = "kernel", [CVY_STEP_COLLECTIVE] = "collective",
+                                       [CVY_STEP_EXCHANGE] = "exchange", [CVY_STEP_LOCAL] = "local",
+                                       [CVY_STEP_UPDATE] = "update", [CVY_STEP_CONTROL] = "control"};
+    return name[kind];
+}
+
+const char *cvy_phase_name(cvy_phase phase)
+{
+    static const char *const name[CVY_PHASE_COUNT] = {
+        [CVY_PHASE_IO] = "io",
+        [CVY_PHASE_FORWARD] = "forward",
+        [CVY_PHASE_RECOMPUTE] = "recompute",
+        [CVY_PHASE_BACKWARD] = "backward",
+        [CVY_PHASE_HALO] = "halo",
+        [CVY_PHASE_REDISTRIBUTE] = "redistribute",
+        [CVY_PHASE_GRADIENT_EXCHANGE] = "gradient_exchange",
+        [CVY_PHASE_UPDATE] = "update",
+    };
+    return name[phase];
+}
+
+const char *cvy_buffer_role_name(cvy_buffer_role role)
+{
+    static const char *const name[CVY_BUFFER_ROLE_COUNT] = {
+        [CVY_BUFFER_WEIGHTS] = "weights",
+        [CVY_BUFFER_GRADIENTS] = "gradients",
+        [CVY_BUFFER_OPTIMIZER] = "optimizer",
+        [CVY_BUFFER_ACTIVATIONS] = "activations",
+        [CVY_BUFFER_WORKSPACE] = "workspace",
+        [CVY_BUFFER_COMMUNICATION] = "communication",
+        [CVY_BUFFER_DATA] = "data",
+    };
+    return name[role];
+}

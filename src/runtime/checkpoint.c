@@ -1,0 +1,172 @@
+/*
+ * The folder of checkpoints: which there are, which is the newest whole one, which may go. A name is "step-" and at
+ * least 8 digits; "step-….tmp-PID" is a save that did not end. Nothing else in the folder is ever touched.
+ */
+#include "runtime/checkpoint.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "runtime/checkpoint_record.h"
+
+/* One entry of the folder that is ours. */
+typedef struct found {
+    int64_t step;
+    bool broken;         /* left by a save, or a removal, that did not end */
+    char name[NAME_MAX + 1];
+} found;
+
+typedef struct listing {
+    found *entry;
+    int count, capacity;
+} listing;
+
+/* Tell what a name is; false where it is not ours. */
+static bool parse_name(const char *name, found *entry)
+{
+    static const char prefix[] = "step-";
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0) {
+        return false;
+    }
+    const char *digits = name + sizeof prefix - 1;
+    size_t count = strspn(digits, "0123456789");
+    if (count < 8 || count > 18) {
+        return false;
+    }
+    const char *rest = digits + count;
+    entry->broken = strncmp(rest, ".tmp-", 5) == 0 && isdigit((unsigned char)rest[5]);
+    entry->step = strtoll(digits, NULL, 10);
+    snprintf(entry->name, sizeof entry->name, "%s", name);
+    return entry->broken || rest[0] == '\0';
+}
+
+/* Newest first. */
+static int compare_steps(const void *left, const void *right)
+{
+    int64_t a = ((const found *)left)->step;
+    int64_t b = ((const found *)right)->step;
+    return a > b ? -1 : a < b;
+}
+
+static cvy_status append(listing *list, const found *entry)
+{
+    if (list->count == list->capacity) {
+        int capacity = list->capacity ? 2 * list->capacity : 16;
+        found *grown = cvy_recalloc(list->entry, (size_t)list->capacity, (size_t)capacity, sizeof *grown);
+        if (!grown) {
+            return CVY_ERR_MEMORY;
+        }
+        list->entry = grown;
+        list->capacity = capacity;
+    }
+    list->entry[list->count++] = *entry;
+    return CVY_OK;
+}
+
+/* List what is ours; cvy_free(list->entry), also after a failure. */
+static cvy_status list_folder(const char *folder, listing *list)
+{
+    DIR *stream = opendir(folder);
+    CVY_REQUIRE(stream, CVY_ERR_CHECKPOINT, "%s: %s", folder, strerror(errno));
+    cvy_status status = CVY_OK;
+    const struct dirent *item;
+    while (status == CVY_OK && (item = readdir(stream)) != NULL) {
+        found entry;
+        if (parse_name(item->d_name, &entry)) {
+            status = append(list, &entry);
+        }
+    }
+    closedir(stream);
+    if (status == CVY_OK && list->count) {
+        qsort(list->entry, (size_t)list->count, sizeof *list->entry, compare_steps);
+    }
+    return status;
+}
+
+/* Rename first: a removal that is cut short must not leave half a folder under a checkpoint's name. */
+static cvy_status remove_checkpoint(const char *folder, const found *entry)
+{
+    cvy_status status = CVY_OK;
+    char aside_name[NAME_MAX + 16];
+    snprintf(aside_name, sizeof aside_name, "%s%s", entry->name, entry->broken ? "" : ".tmp-0");
+    char *path = cvy_path_join(folder, entry->name);
+    char *aside = cvy_path_join(folder, aside_name);
+    if (!path || !aside) {
+        status = CVY_ERR_MEMORY;
+    } else if (!entry->broken && (cvy_folder_remove(aside, CVY_ERR_CHECKPOINT) != CVY_OK || rename(path, aside) != 0)) {
+        status = cvy_fail(CVY_ERR_CHECKPOINT, "%s: cannot be removed: %s", path, strerror(errno));
+    } else {
+        status = cvy_folder_remove(aside, CVY_ERR_CHECKPOINT);
+    }
+    cvy_free(path);
+    cvy_free(aside);
+    return status;
+}
+
+cvy_status cvy_checkpoint_prune(const char *folder, int keep, int64_t best_step)
+{
+    CVY_REQUIRE(keep >= 1, CVY_ERR_ARG, "checkpoints to keep: %d, expected at least 1", keep);
+    listing list = {0};
+    cvy_status status = list_folder(folder, &list);
+    int kept = 0;
+    for (int i = 0; i < list.count && status == CVY_OK; i++) {
+        const found *entry = &list.entry[i];
+        bool recent = !entry->broken && kept++ < keep;
+        if (!recent && (entry->broken || entry->step != best_step)) {
+            status = remove_checkpoint(folder, entry);
+        }
+    }
+    cvy_free(list.entry);
+    return status;
+}
+
+/* Go from the newest to the oldest until one holds. */
+static cvy_status find_whole(const char *folder, const listing *list, char **path_out, int *skipped)
+{
+    char newest_cause[512] = "";
+    for (int i = 0; i < list->count; i++) {
+        if (list->entry[i].broken) {
+            continue;
+        }
+        cvy_checkpoint_record record;
+        char *path = cvy_path_join(folder, list->entry[i].name);
+        cvy_status status = path ? cvy_checkpoint_verify(path, &record) : CVY_ERR_MEMORY;
+        if (status == CVY_OK) {
+            *path_out = path;
+            return CVY_OK;
+        }
+        cvy_free(path);
+        if (status != CVY_ERR_CHECKPOINT) {
+            return status; /* says nothing about the checkpoint */
+        }
+        if ((*skipped)++ == 0) {
+            snprintf(newest_cause, sizeof newest_cause, "%s", cvy_error_message());
+        }
+    }
+    return *skipped ? cvy_fail(CVY_ERR_CHECKPOINT, "%s: none of its %d checkpoints is whole; of the newest: %s", folder,
+                               *skipped, newest_cause)
+                    : cvy_fail(CVY_ERR_CHECKPOINT, "%s: there is no checkpoint in it", folder);
+}
+
+cvy_status cvy_checkpoint_find(const char *folder, char **path_out, int *skipped_out)
+{
+    listing list = {0};
+    int skipped = 0;
+    cvy_status status = list_folder(folder, &list);
+    if (status == CVY_OK) {
+        status = find_whole(folder, &list, path_out, &skipped);
+    }
+    cvy_free(list.entry);
+    if (status == CVY_OK && skipped_out) {
+        *skipped_out = skipped;
+    }
+    return status;
+}

@@ -1,0 +1,210 @@
+/* Counted memory: what is counted, what is zero, how failures are made and worded. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+
+static int all_zero(const unsigned char *memory, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        if (memory[i]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static void test_calloc_is_zeroed_and_counted(void **state)
+{
+    (void)state;
+    int64_t before = cvy_memory_allocations();
+    unsigned char *memory = cvy_calloc(1000, 3);
+    assert_non_null(memory);
+    assert_true(all_zero(memory, 3000));
+    assert_int_equal(cvy_memory_allocations() - before, 1);
+    cvy_free(memory);
+    cvy_free(NULL);
+    assert_int_equal(cvy_memory_allocations() - before, 1);
+}
+
+/* Nothing asked for is still an address of its own: NULL means failure alone. */
+static void test_calloc_of_nothing_is_not_null(void **state)
+{
+    (void)state;
+    void *none = cvy_calloc(0, 8);
+    void *empty = cvy_calloc(8, 0);
+    assert_non_null(none);
+    assert_non_null(empty);
+    assert_ptr_not_equal(none, empty);
+    cvy_free(none);
+    cvy_free(empty);
+}
+
+/* 2^63 objects of 4 bytes are 2^65 bytes: the product wraps to 0 in 64 bits. */
+static void test_products_that_wrap_fail(void **state)
+{
+    (void)state;
+    cvy_error_clear();
+    assert_null(cvy_calloc((size_t)1 << 63, 4));
+    assert_string_equal(cvy_error_message(), "no memory for 9223372036854775808 objects of 4 bytes");
+    int *kept = cvy_calloc(2, sizeof *kept);
+    assert_non_null(kept);
+    kept[1] = 42;
+    assert_null(cvy_recalloc(kept, 2, (size_t)1 << 63, sizeof *kept));
+    assert_int_equal(kept[1], 42);
+    cvy_free(kept);
+}
+
+static void test_recalloc_keeps_old_and_zeroes_new(void **state)
+{
+    (void)state;
+    uint16_t *list = cvy_calloc(3, sizeof *list);
+    assert_non_null(list);
+    memset(list, 0xff, 3 * sizeof *list);
+    list = cvy_recalloc(list, 3, 1000, sizeof *list);
+    assert_non_null(list);
+    assert_int_equal(list[2], 0xffff);
+    assert_true(all_zero((unsigned char *)(list + 3), 997 * sizeof *list));
+    list = cvy_recalloc(list, 1000, 2, sizeof *list);
+    assert_non_null(list);
+    assert_int_equal(list[1], 0xffff);
+    list = cvy_recalloc(list, 2, 4, sizeof *list);
+    assert_int_equal(list[2] + list[3], 0);
+    cvy_free(list);
+    uint16_t *fresh = cvy_recalloc(NULL, 0, 5, sizeof *fresh);
+    assert_non_null(fresh);
+    assert_true(all_zero((unsigned char *)fresh, 5 * sizeof *fresh));
+    cvy_free(fresh);
+}
+
+static void test_strdup(void **state)
+{
+    (void)state;
+    char *copy = cvy_strdup("layer1.0.conv2");
+    assert_string_equal(copy, "layer1.0.conv2");
+    cvy_free(copy);
+}
+
+/* fail_after(2): two go well, the third fails, the fourth goes well again. */
+static void test_the_asked_allocation_fails_once(void **state)
+{
+    (void)state;
+    void *memory[4];
+    cvy_memory_fail_after(2);
+    for (int i = 0; i < 4; i++) {
+        cvy_error_clear();
+        memory[i] = cvy_calloc(16, 1);
+        assert_int_equal(memory[i] == NULL, i == 2);
+        assert_int_equal(strlen(cvy_error_message()) > 0, i == 2);
+        cvy_free(memory[i]);
+    }
+    cvy_memory_fail_after(0);
+    assert_null(cvy_strdup("x"));
+    cvy_memory_fail_after(0);
+    cvy_memory_fail_after(-1);
+    memory[0] = cvy_calloc(1, 1);
+    assert_non_null(memory[0]);
+    cvy_free(memory[0]);
+}
+
+static void test_arena_and_growth_fail_when_asked(void **state)
+{
+    (void)state;
+    cvy_arena arena = {0};
+    int64_t held = cvy_memory_tensor_bytes();
+    cvy_memory_fail_after(0);
+    assert_int_equal(cvy_arena_create(100, &arena), CVY_ERR_MEMORY);
+    assert_null(arena.base);
+    assert_int_equal(cvy_memory_tensor_bytes(), held);
+    char *kept = cvy_strdup("kept");
+    assert_non_null(kept);
+    cvy_memory_fail_after(0);
+    assert_null(cvy_recalloc(kept, 5, 50, 1));
+    assert_string_equal(kept, "kept");
+    cvy_free(kept);
+}
+
+/* Sizes around a page (4 KiB) and around a huge page (2 MiB): every byte asked for is there, zero and aligned. */
+static void test_arenas_are_zero_aligned_and_writable(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 1, 4095, 4096, 4097, (2 << 20) - 1, 2 << 20, (2 << 20) + 1, (6 << 20) + 12345};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        cvy_arena arena;
+        assert_int_equal(cvy_arena_create(sizes[i], &arena), CVY_OK);
+        assert_int_equal((uintptr_t)arena.base % CVY_ARENA_ALIGNMENT, 0);
+        assert_int_equal(arena.bytes, sizes[i]);
+        assert_true(arena.mapped_bytes >= sizes[i]);
+        assert_true(all_zero(arena.base, sizes[i]));
+        memset(arena.base, 0xa5, arena.mapped_bytes);
+        cvy_arena_destroy(&arena);
+        assert_null(arena.base);
+        cvy_arena_destroy(&arena);
+    }
+}
+
+/* A huge page can only be given where the address is on its border. */
+static void test_large_arenas_start_on_a_huge_page(void **state)
+{
+    (void)state;
+    cvy_arena arena;
+    assert_int_equal(cvy_arena_create((size_t)10 << 20, &arena), CVY_OK);
+    assert_int_equal((uintptr_t)arena.base % (2 << 20), 0);
+    cvy_arena_destroy(&arena);
+}
+
+/* 1000 and 500 at once, then 1000 goes and 200 comes: peak 1500; from a reset at 700, 100 more make 800. */
+static void test_peak_is_the_most_held_at_once(void **state)
+{
+    (void)state;
+    cvy_arena a, b, c, d;
+    int64_t held = cvy_memory_tensor_bytes();
+    cvy_memory_reset_peak();
+    assert_int_equal(cvy_arena_create(1000, &a), CVY_OK);
+    assert_int_equal(cvy_arena_create(500, &b), CVY_OK);
+    cvy_arena_destroy(&a);
+    assert_int_equal(cvy_arena_create(200, &c), CVY_OK);
+    assert_int_equal(cvy_memory_tensor_bytes() - held, 700);
+    assert_int_equal(cvy_memory_tensor_peak_bytes() - held, 1500);
+    cvy_memory_reset_peak();
+    assert_int_equal(cvy_memory_tensor_peak_bytes() - held, 700);
+    assert_int_equal(cvy_arena_create(100, &d), CVY_OK);
+    assert_int_equal(cvy_memory_tensor_peak_bytes() - held, 800);
+    cvy_arena_destroy(&b);
+    cvy_arena_destroy(&c);
+    cvy_arena_destroy(&d);
+    assert_int_equal(cvy_memory_tensor_bytes(), held);
+}
+
+static void test_arenas_beyond_the_address_space_fail(void **state)
+{
+    (void)state;
+    cvy_arena arena = {0};
+    assert_int_equal(cvy_arena_create(SIZE_MAX, &arena), CVY_ERR_MEMORY);
+    assert_int_equal(cvy_arena_create((size_t)1 << 60, &arena), CVY_ERR_MEMORY);
+    assert_string_equal(cvy_error_message(), "no memory for an arena of 1152921504606846976 bytes");
+    assert_null(arena.base);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_calloc_is_zeroed_and_counted),
+        cmocka_unit_test(test_calloc_of_nothing_is_not_null),
+        cmocka_unit_test(test_products_that_wrap_fail),
+        cmocka_unit_test(test_recalloc_keeps_old_and_zeroes_new),
+        cmocka_unit_test(test_strdup),
+        cmocka_unit_test(test_the_asked_allocation_fails_once),
+        cmocka_unit_test(test_arena_and_growth_fail_when_asked),
+        cmocka_unit_test(test_arenas_are_zero_aligned_and_writable),
+        cmocka_unit_test(test_large_arenas_start_on_a_huge_page),
+        cmocka_unit_test(test_peak_is_the_most_held_at_once),
+        cmocka_unit_test(test_arenas_beyond_the_address_space_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
