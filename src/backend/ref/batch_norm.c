@@ -1,5 +1,5 @@
 /*
- * Batch normalisation (Ioffe and Szegedy, 2015), gradients as in its section 3 with the batch statistics differentiated:
+ * Batch normalisation (Ioffe and Szegedy, 2015), gradients as in its section 3, batch statistics differentiated too:
  * with x' = (x - mean) / sqrt(variance + epsilon), m elements a channel, db = sum dy, dw = sum dy x',
  *
  *     dx = w / sqrt(variance + epsilon) (dy - db / m - x' dw / m).

@@ -48,7 +48,7 @@ cvy_status cvy_ref_cross_entropy_forward(const cvy_ref_kernel *kernel, const cvy
         }
         if (n < run->samples) {
             CVY_REQUIRE(label[n] >= 0 && label[n] < classes, CVY_ERR_DATA,
-                        "label %" PRId32 " of sample %" PRId64 " is not within 0 to %" PRId64, label[n], n, classes - 1);
+                        "label %" PRId32 " of sample %" PRId64 ", expected 0 to %" PRId64, label[n], n, classes - 1);
             sum += log(total) - (cvy_ref_load(x, cvy_ref_plane(x, n, label[n])) - largest);
             correct += winner == label[n];
         }
