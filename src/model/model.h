@@ -7,6 +7,7 @@
 
 #include "convoy/model.h"
 #include "model/layer.h"
+#include "model/names.h"
 
 /** One parameter or persistent statistic. */
 typedef struct cvy_parameter {
@@ -17,11 +18,13 @@ typedef struct cvy_parameter {
 
 struct cvy_model {
     char *name;
+    char *file;                /**< that the layers' lines count in; NULL from the zoo */
     int layers;
     cvy_layer *layer;
     int parameters;            /**< with running statistics */
     cvy_parameter *parameter;
     int layer_capacity, parameter_capacity;
+    cvy_names layer_names, parameter_names;
 };
 
 /** Start a model with its input layer (layer 0, named "input"). @p input is of one sample, without n: [c,h,w]. */

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/topology.h"
+#include "machine/machine.h"
 
 enum { DATA_SLOTS = 3 };
 
@@ -41,10 +41,8 @@ static cvy_status check_options(const cvy_train_options *o)
 
 static void set_threads(cvy_session *session, const cvy_train_options *options)
 {
-    cvy_topology topology;
-    cvy_topology_get(&topology);
-    session->cores = topology.cores;
-    session->threads = options->threads ? options->threads : topology.cores;
+    session->cores = session->machine.device.cores;
+    session->threads = options->threads ? options->threads : session->cores;
     omp_set_dynamic(0);
     omp_set_num_threads(session->threads);
 }
@@ -88,13 +86,11 @@ static cvy_optimizer choose_optimizer(const cvy_train_options *o)
 
 static cvy_status make_plan(cvy_session *session, const cvy_train_options *options, bool training)
 {
-    cvy_topology topology;
-    cvy_topology_get(&topology);
     cvy_plan_options wanted = {.batch = options->batch,
                                .dtype = options->double_precision ? CVY_F64 : CVY_F32,
                                .training = training,
                                .optimizer = choose_optimizer(options),
-                               .block = topology.vector_bits >= 512 ? 16 : 8,
+                               .block = cvy_device_block(&session->machine.device),
                                .data_slots = DATA_SLOTS,
                                .label_bytes = (int64_t)sizeof(int32_t)};
     if (session->data) {
@@ -119,6 +115,7 @@ cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *opt
     *session = (cvy_session){.model = model};
     CVY_TRY(check_options(options));
     cvy_memory_keep();
+    cvy_machine_get_local(&session->machine);
     set_threads(session, options);
     session->classes = find_loss(model) == CVY_OP_SOFTMAX_CROSS_ENTROPY;
     if (with_data) {

@@ -4,10 +4,12 @@
 
 #include "convoy/train.h"
 #include "data/data.h"
+#include "machine/machine.h"
 #include "runtime/executor.h"
 
 typedef struct cvy_session {
     const cvy_model *model;
+    cvy_machine machine;       /**< this one */
     cvy_data *data;            /**< NULL where random numbers will do */
     cvy_plan *plan;
     cvy_executor *executor;
