@@ -80,7 +80,7 @@ static cvy_status load_run(const cli_command *command, int argc, char **argv, cl
 static cvy_status run_eval(const cli_command *command, int argc, char **argv)
 {
     cli_options options = cli_options_init;
-    cvy_parsed_options parsed[2] = {{.help = false}};
+    cvy_parsed_options parsed[2] = {{.operands = 0}};
     cvy_status status = cli_parse(command, argc, argv, &options, &parsed[0]);
     if (status != CVY_OK || parsed[0].help) {
         goto done;
@@ -90,8 +90,8 @@ static cvy_status run_eval(const cli_command *command, int argc, char **argv)
     } else if (parsed[0].operands) {
         options.model = parsed[0].operand[0];
     }
-    CVY_REQUIRE_GOTO(status, done, options.model, CVY_ERR_INPUT, "convoy eval needs a run, or a model: convoy eval RUN, "
-                     "or convoy eval MODEL --checkpoint PATH --data DIR|NAME");
+    CVY_REQUIRE_GOTO(status, done, options.model, CVY_ERR_INPUT,
+                     "convoy eval needs a run, or a model with weights and data; see convoy eval --help");
     CVY_REQUIRE_GOTO(status, done, options.checkpoint, CVY_ERR_INPUT,
                      "convoy eval needs weights: %s holds no config.yaml of a run, and no --checkpoint is given",
                      options.model);

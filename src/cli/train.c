@@ -113,8 +113,9 @@ static cvy_status compare_with_run(const cli_options *run, const cli_options *no
         bool both = cvy_option_print(&option[i], run, &before) && cvy_option_print(&option[i], now, &after);
         bool differ = both && before.data && after.data && strcmp(before.data, after.data) != 0;
         if (differ && is_fixed(option[i].name)) {
-            status = cvy_fail(CVY_ERR_INPUT, "--%s %s: the run began with %s and keeps it; to change it, start anew with "
-                              "--weights", option[i].name, after.data, before.data);
+            status = cvy_fail(CVY_ERR_INPUT,
+                              "--%s %s: the run began with %s and keeps it; to change it, start anew with --weights",
+                              option[i].name, after.data, before.data);
         } else if (differ && !now->quiet) {
             fprintf(stderr, "resume: --%s %s (the run had %s)\n", option[i].name, after.data, before.data);
         }
@@ -146,7 +147,7 @@ static cvy_status resume_options(const cli_command *command, int argc, char **ar
 static cvy_status run_train(const cli_command *command, int argc, char **argv)
 {
     cli_options options = cli_options_init;
-    cvy_parsed_options parsed[2] = {{.help = false}};
+    cvy_parsed_options parsed[2] = {{.operands = 0}};
     cvy_status status = cli_parse(command, argc, argv, &options, &parsed[0]);
     if (status != CVY_OK || parsed[0].help) {
         goto done;
