@@ -12,12 +12,13 @@
 #include "base/error.h"
 
 typedef enum cvy_option_type {
-    CVY_OPTION_FLAG,   /**< bool; off unless given; in files and variables yes/no */
-    CVY_OPTION_INT,    /**< int64_t within bounds */
-    CVY_OPTION_COUNT,  /**< int64_t with suffix: 64, 64/rank */
-    CVY_OPTION_REAL,
-    CVY_OPTION_TEXT,   /**< const char *; NULL where not given */
-    CVY_OPTION_CHOICE, /**< int, index into choices */
+    CVY_OPTION_FLAG,    /**< bool; off unless given; in files and variables yes/no, on the line --name or --name=no */
+    CVY_OPTION_INT,     /**< int64_t within bounds */
+    CVY_OPTION_COUNT,   /**< int64_t with suffix: 64, 64/rank (there is one rank, so both say the same) */
+    CVY_OPTION_REAL,    /**< double within bounds; never NaN or infinite */
+    CVY_OPTION_TEXT,    /**< const char *; NULL where not given */
+    CVY_OPTION_CHOICE,  /**< int, index into choices */
+    CVY_OPTION_HEADING, /**< not an option: `name` is a heading over those that follow, for --help */
 } cvy_option_type;
 
 /** One option. Its value goes to @p offset in the command's struct. */
@@ -27,7 +28,7 @@ typedef struct cvy_option {
     cvy_option_type type;
     size_t offset;
     double minimum, maximum;    /**< numbers, inclusive */
-    const char *fallback;       /**< default, as text; NULL: the struct is left as it was */
+    const char *fallback;       /**< default, as text; NULL: what the struct holds before parsing */
     const char *const *choices; /**< NULL-terminated */
     const char *argument;       /**< "N", "FOLDER": how help shows the value */
     const char *help;           /**< one sentence without a stop */
@@ -48,15 +49,19 @@ typedef struct cvy_command_options {
 typedef struct cvy_parsed_options {
     const char *operand[4];     /**< borrowed from argv */
     int operands;
-    char *storage;              /**< text from files and variables; owned */
-    bool help;                  /**< help was asked for and printed: the command ends with CVY_OK */
+    char *storage;              /**< every text value, wherever it came from; owned */
+    char *help;                 /**< help was asked for: the text, to be printed; else NULL. Owned */
 } cvy_parsed_options;
 
 /**
  * Parse a command's arguments into @p values.
  *
- * @param[in]  argc, argv   argv[0] is shown as the program's name; operands and options follow
- * @param[out] values       the command's struct; fields are set through the offsets
+ * Every command also takes --help, which is answered with CVY_OK whatever else is missing, and --config FILE
+ * (CONVOY_CONFIG): a YAML mapping of option names. It may be given more than once; a later file wins.
+ *
+ * @param[in]  argc, argv   argv[0] is shown as the program's name; operands and options follow, in any order
+ * @param[in,out] values    the command's struct, holding defaults; fields are set through the offsets. Text fields are
+ *                          valid until @p parsed_out is cleared. Not to be used after a failure
  * @param[out] parsed_out   released with cvy_parsed_options_clear()
  * @retval CVY_ERR_INPUT    one line: option, what was found, what is expected; an unknown option names the nearest
  */
@@ -64,6 +69,14 @@ cvy_status cvy_options_parse(const cvy_command_options *command, int argc, char 
                              cvy_parsed_options *parsed_out);
 
 void cvy_parsed_options_clear(cvy_parsed_options *parsed);
+
+/**
+ * Fail if the environment has a CONVOY_* variable that belongs to no option in the table: a misspelt one would do
+ * nothing, in silence. The table is that of the whole program, since a variable may be meant for another command.
+ *
+ * @retval CVY_ERR_INPUT names the variable and the nearest that exists
+ */
+cvy_status cvy_options_check_environment(const cvy_option *option);
 
 /** The options of a command as YAML, values in force: what a run's folder keeps as config.yaml. cvy_free() */
 char *cvy_options_print_yaml(const cvy_command_options *command, const void *values);

@@ -5,6 +5,7 @@
  */
 #include "base/text.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -138,6 +139,17 @@ const char *cvy_print_count(int64_t count, char *text)
         *out++ = digits[i];
     }
     *out = '\0';
+    return text;
+}
+
+const char *cvy_print_word(const char *word, char *text)
+{
+    snprintf(text, CVY_WORD_TEXT, "%.60s%s", word, strnlen(word, 61) > 60 ? "..." : "");
+    for (char *c = text; *c; c++) {
+        if (iscntrl((unsigned char)*c)) {
+            *c = '?';
+        }
+    }
     return text;
 }
 

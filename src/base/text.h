@@ -38,6 +38,12 @@ const char *cvy_print_count(int64_t count, char *text);
 /** "3.4 GFLOP", "12.3 k": value with prefix and @p unit, three digits. */
 const char *cvy_print_si(double value, const char *unit, char *text);
 
+/** Room for one printed word. */
+enum { CVY_WORD_TEXT = 72 };
+
+/** A word of outside origin, fit for a one-line message: 60 characters at most, control characters as '?'. */
+const char *cvy_print_word(const char *word, char *text);
+
 /** The entry of @p words (NULL-terminated) with the least edit distance to @p word; NULL where none is near. */
 const char *cvy_nearest(const char *word, const char *const *words);
 

@@ -31,7 +31,7 @@ struct cvy_yaml_node {
 };
 
 struct cvy_yaml {
-    char *name;
+    char *name; /* of the file; NULL where the text is from none */
     cvy_yaml_node *node;
     int nodes, node_capacity;
     char *text;
@@ -50,11 +50,11 @@ typedef struct builder {
     bool ended;
 } builder;
 
-/* Word a failure at a line of a file, on one line. */
+/* Word a failure at a line of a file, on one line; a text that is no file has no place. */
 static cvy_status fail_at(const char *name, int line, const char *format, va_list arguments)
 {
     char words[1024];
-    int place = snprintf(words, sizeof words / 2, "%s:%d: ", name, line);
+    int place = name ? snprintf(words, sizeof words / 2, "%s:%d: ", name, line) : 0;
     place = place < (int)sizeof words / 2 ? place : (int)sizeof words / 2 - 1;
     vsnprintf(words + place, sizeof words - (size_t)place, format, arguments);
     for (char *c = words; *c; c++) {
@@ -141,7 +141,7 @@ static bool expects_key(const builder *b)
 
 static cvy_status take_scalar(builder *b, const yaml_event_t *event)
 {
-    int index;
+    int index = -1;
     int64_t text = NO_TEXT;
     CVY_TRY(keep_text(b->yaml, event, &text));
     if (expects_key(b)) {
@@ -156,7 +156,7 @@ static cvy_status take_scalar(builder *b, const yaml_event_t *event)
 
 static cvy_status open_node(builder *b, const yaml_event_t *event, cvy_yaml_kind kind)
 {
-    int index;
+    int index = -1;
     size_t line = event->start_mark.line;
     if (expects_key(b)) {
         return fail_line(b->yaml, line, "a key is a list or a mapping, expected a word");
@@ -223,7 +223,7 @@ static cvy_status fail_parser(const cvy_yaml *yaml, const yaml_parser_t *parser)
 {
     size_t line = parser->error == YAML_READER_ERROR ? parser->mark.line : parser->problem_mark.line;
     if (parser->error == YAML_MEMORY_ERROR) {
-        return cvy_fail(CVY_ERR_MEMORY, "no memory to read %s", yaml->name);
+        return cvy_fail(CVY_ERR_MEMORY, "no memory to read YAML");
     }
     return fail_line(yaml, line, "not YAML: %s%s%s", parser->context ? parser->context : "",
                      parser->context ? ", " : "", parser->problem ? parser->problem : "unknown error");
@@ -235,7 +235,7 @@ static cvy_status read_events(builder *b, const char *text, size_t bytes)
     yaml_event_t event;
     cvy_status status = CVY_OK;
     if (!yaml_parser_initialize(&parser)) {
-        return cvy_fail(CVY_ERR_MEMORY, "no memory to read %s", b->yaml->name);
+        return cvy_fail(CVY_ERR_MEMORY, "no memory to read YAML");
     }
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);
     while (status == CVY_OK && !b->ended) {
@@ -286,7 +286,7 @@ static cvy_status check_unique(const cvy_yaml *yaml, const cvy_yaml_node **sorte
     for (int i = 1; i < mapping->size; i++) {
         const char *key = yaml->text + sorted[i]->key;
         if (strcmp(key, yaml->text + sorted[i - 1]->key) == 0) {
-            return cvy_yaml_fail(sorted[i], "key '%.60s' is given twice, first on line %d", key, sorted[i - 1]->line);
+            return cvy_yaml_fail(sorted[i], "key '%.60s' is given twice", key);
         }
     }
     return CVY_OK;
@@ -312,14 +312,19 @@ cvy_status cvy_yaml_parse(const char *name, const char *text, size_t bytes, cvy_
 {
     cvy_status status = CVY_ERR_MEMORY;
     cvy_yaml *yaml = cvy_calloc(1, sizeof *yaml);
-    if (!yaml || !(yaml->name = cvy_strdup(name))) {
+    if (!yaml || (name && !(yaml->name = cvy_strdup(name)))) {
         goto done;
     }
-    CVY_REQUIRE_GOTO(status, done, bytes <= CVY_YAML_MAX_BYTES, CVY_ERR_INPUT, "%s: %zu bytes, expected at most %d",
-                     name, bytes, (int)CVY_YAML_MAX_BYTES);
+    if (bytes > CVY_YAML_MAX_BYTES) {
+        status = fail_line(yaml, 0, "%zu bytes, expected at most %d", bytes, (int)CVY_YAML_MAX_BYTES);
+        goto done;
+    }
     builder b = {.yaml = yaml, .key = NO_TEXT};
     CVY_TRY_GOTO(status, done, read_events(&b, text, bytes));
-    CVY_REQUIRE_GOTO(status, done, yaml->nodes > 0, CVY_ERR_INPUT, "%s:1: holds nothing", name);
+    if (yaml->nodes == 0) {
+        status = fail_line(yaml, 0, "holds nothing");
+        goto done;
+    }
     CVY_TRY_GOTO(status, done, link_items(yaml));
     CVY_TRY_GOTO(status, done, check_keys_unique(yaml));
     *yaml_out = yaml;

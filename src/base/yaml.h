@@ -21,7 +21,7 @@ enum { CVY_YAML_MAX_BYTES = 16 << 20, CVY_YAML_MAX_DEPTH = 32, CVY_YAML_MAX_NODE
 /** Read a file. @retval CVY_ERR_INPUT "FILE:LINE: cause"; the caller releases with cvy_yaml_destroy() */
 cvy_status cvy_yaml_load(const char *path, cvy_yaml **yaml_out);
 
-/** Read text; @p name stands for the file in messages. */
+/** Read text; @p name stands for the file in messages, which have no "FILE:LINE: " where it is NULL. */
 cvy_status cvy_yaml_parse(const char *name, const char *text, size_t bytes, cvy_yaml **yaml_out);
 
 void cvy_yaml_destroy(cvy_yaml **yaml);
@@ -34,7 +34,7 @@ cvy_yaml_kind cvy_yaml_node_kind(const cvy_yaml_node *node);
 /** Line of a node, or of its key where it has one; 1 is the first. */
 int cvy_yaml_line(const cvy_yaml_node *node);
 
-/** Name of the file that a node is from. */
+/** Name of the file that a node is from; NULL where there is none. */
 const char *cvy_yaml_file(const cvy_yaml_node *node);
 
 /** Entries of a sequence or mapping; 0 for scalars. */

@@ -11,13 +11,15 @@
 #include "base/text.h"
 #include "base/yaml.h"
 
+enum { FOUND = CVY_WORD_TEXT + 2 };
+
 /* What a node holds, for messages; @p text has room for FOUND bytes. */
-enum { FOUND = 72 };
 static const char *print_found(const cvy_yaml_node *node, char *text)
 {
+    char word[CVY_WORD_TEXT];
     const char *value = cvy_yaml_text(node);
     if (value) {
-        snprintf(text, FOUND, "'%.60s%s'", value, strnlen(value, 61) > 60 ? "..." : "");
+        snprintf(text, FOUND, "'%s'", cvy_print_word(value, word));
     } else {
         snprintf(text, FOUND, "%s", cvy_yaml_node_kind(node) == CVY_YAML_SEQUENCE ? "a list" : "a mapping");
     }

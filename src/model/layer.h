@@ -42,7 +42,7 @@ typedef struct cvy_field {
     size_t offset;              /**< in the kind's options struct */
     bool required;
     double minimum, maximum;    /**< numbers, inclusive, every component */
-    double value;               /**< default: number, bool, every axis, index of the choice */
+    double value;               /**< default: number, bool, every axis, index of the choice; bounds do not bind it */
     const char *const *choices; /**< NULL-terminated */
     const char *help;           /**< one line, with unit */
 } cvy_field;
@@ -101,7 +101,7 @@ typedef struct cvy_layer_kind {
     /** Kind, pass and parameters of an op (no operands), for a first input of shape @p x, n included; NULL with VIEW,
      * SOURCE. */
     void (*make_op)(const struct cvy_layer *layer, const cvy_shape *x, cvy_op_pass pass, cvy_op *op_out);
-    /** Passes in the order in which they run; the lists end at the first 0-count. */
+    /** Passes in the order in which they run. No forward or inference pass (dropout's inference): y is x. */
     int forward_passes, inference_passes, backward_passes;
     cvy_op_pass forward[CVY_MAX_LAYER_PASSES];
     cvy_op_pass inference[CVY_MAX_LAYER_PASSES];
@@ -112,11 +112,12 @@ typedef struct cvy_layer_kind {
 typedef struct cvy_layer {
     const cvy_layer_kind *kind;
     char *name;
+    int index;                  /**< in the model */
     int line;                   /**< in the model file; 0 from the zoo */
     int inputs;
     int input[CVY_MAX_INPUTS];  /**< indices of layers before this one */
     void *options;              /**< the kind's struct */
-    cvy_shape output;           /**< of one sample, n = 1 */
+    cvy_shape output;           /**< of one sample, n = 1; of a loss its two numbers, whatever n */
     int parameters;
     int first_parameter;        /**< in the model's list */
 } cvy_layer;
@@ -128,17 +129,20 @@ const cvy_layer_kind *cvy_layer_kind_find(const char *name);
 const cvy_layer_kind *cvy_layer_kind_get(int i);
 
 /**
- * Fill @p options (zeroed, of the kind's size) from a mapping, defaults included; keys in @p skip (NULL-terminated, may
- * be NULL) belong to the caller.
+ * Fill @p options (zeroed, of the kind's size) from a mapping, defaults included.
  *
+ * @param[in] mapping  NULL where all defaults hold
+ * @param[in] owner    whose options they are, for messages ("layer conv1"); NULL where the file says enough
+ * @param[in] skip     keys that belong to the caller, NULL-terminated; may be NULL
  * @retval CVY_ERR_INPUT unknown key (the nearest is named), missing one, wrong type, out of bounds: with file and line
  */
-cvy_status cvy_fields_parse(const cvy_field *fields, const cvy_yaml_node *mapping, const char *const *skip,
-                            void *options);
+cvy_status cvy_fields_parse(const cvy_field *fields, const cvy_yaml_node *mapping, const char *owner,
+                            const char *const *skip, void *options);
 
 /**
  * Bring window options to d,h,w order for a tensor of @p spatial axes (2 or 3), d neutral in 2-D.
  *
+ * @param[in] dilation  NULL where there is none
  * @retval CVY_ERR_INPUT a list has neither one nor @p spatial entries
  */
 cvy_status cvy_window_resolve(const cvy_axes *kernel, const cvy_axes *stride, const cvy_axes *dilation,

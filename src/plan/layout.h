@@ -4,15 +4,6 @@
 
 #include "plan/plan.h"
 
-/** Formats of one layer's tensors. */
-typedef struct cvy_layer_formats {
-    cvy_format input;          /**< what it takes its inputs in */
-    cvy_format output;
-    cvy_format weight;         /**< of the parameter, its gradient and its optimizer state */
-    cvy_format weight_backward; /**< what backward-data takes the weights in */
-    cvy_format gradient;       /**< what backward-weights writes; reordered to `weight` where it differs */
-} cvy_layer_formats;
-
 /**
  * Decide all formats of a model.
  *

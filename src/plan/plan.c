@@ -48,13 +48,12 @@ static int count_persistent(const cvy_schedule *s)
     return count;
 }
 
-static cvy_status build_schedule(cvy_plan *plan, cvy_schedule_kind kind, int64_t batch,
-                                 const cvy_layer_formats *formats)
+static cvy_status build_schedule(cvy_plan *plan, cvy_schedule_kind kind, int64_t batch)
 {
     cvy_schedule *s = &plan->schedule[kind];
     *s = (cvy_schedule){.batch = batch, .training = kind != CVY_SCHEDULE_EVALUATE,
                         .loss_buffer = -1, .label_buffer = -1, .input_buffer = -1, .output_buffer = -1};
-    cvy_builder b = {.plan = plan, .model = plan->model, .formats = formats, .schedule = s, .batch = batch,
+    cvy_builder b = {.plan = plan, .model = plan->model, .formats = plan->formats, .schedule = s, .batch = batch,
                      .training = s->training};
     cvy_status status = start_builder(&b);
     CVY_TRY_GOTO(status, done, status);
@@ -105,25 +104,27 @@ cvy_status cvy_plan_create(const cvy_model *model, const cvy_plan_options *optio
     CVY_TRY(check_options(options));
     cvy_status status = CVY_ERR_MEMORY;
     cvy_plan *plan = cvy_calloc(1, sizeof *plan);
-    cvy_layer_formats *formats = cvy_calloc((size_t)model->layers, sizeof *formats);
-    if (!plan || !formats) {
+    if (!plan) {
         goto done;
     }
     plan->model = model;
     plan->options = *options;
-    CVY_TRY_GOTO(status, done, cvy_layout_decide(model, options, formats));
+    plan->formats = cvy_calloc((size_t)model->layers, sizeof *plan->formats);
+    if (!plan->formats) {
+        goto done;
+    }
+    CVY_TRY_GOTO(status, done, cvy_layout_decide(model, options, plan->formats));
     if (options->training) {
-        CVY_TRY_GOTO(status, done, build_schedule(plan, CVY_SCHEDULE_TRAIN, options->batch, formats));
+        CVY_TRY_GOTO(status, done, build_schedule(plan, CVY_SCHEDULE_TRAIN, options->batch));
         plan->format_changes = count_format_changes(&plan->schedule[CVY_SCHEDULE_TRAIN]);
     }
     if (options->training && options->tail_batch > 0) {
-        CVY_TRY_GOTO(status, done, build_schedule(plan, CVY_SCHEDULE_TRAIN_TAIL, options->tail_batch, formats));
+        CVY_TRY_GOTO(status, done, build_schedule(plan, CVY_SCHEDULE_TRAIN_TAIL, options->tail_batch));
     }
-    CVY_TRY_GOTO(status, done, build_schedule(plan, CVY_SCHEDULE_EVALUATE, options->batch, formats));
+    CVY_TRY_GOTO(status, done, build_schedule(plan, CVY_SCHEDULE_EVALUATE, options->batch));
     *plan_out = plan;
     plan = NULL;
 done:
-    cvy_free(formats);
     cvy_plan_destroy(&plan);
     return status;
 }
@@ -134,6 +135,7 @@ void cvy_plan_destroy(cvy_plan **plan)
         for (int i = 0; i < CVY_SCHEDULE_COUNT; i++) {
             cvy_schedule_clear(&(*plan)->schedule[i]);
         }
+        cvy_free((*plan)->formats);
         cvy_free(*plan);
         *plan = NULL;
     }

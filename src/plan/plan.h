@@ -44,9 +44,19 @@ typedef struct cvy_plan_options {
     cvy_backend_chain backends; /**< count 0: plan by rule, without kernels */
 } cvy_plan_options;
 
+/** Formats of one layer's tensors. */
+typedef struct cvy_layer_formats {
+    cvy_format input;          /**< what it takes its inputs in */
+    cvy_format output;
+    cvy_format weight;         /**< of the parameter, its gradient and its optimizer state */
+    cvy_format weight_backward; /**< what backward-data takes the weights in */
+    cvy_format gradient;       /**< what backward-weights writes; reordered to `weight` where it differs */
+} cvy_layer_formats;
+
 typedef struct cvy_plan {
     const cvy_model *model;  /**< borrowed */
     cvy_plan_options options;
+    cvy_layer_formats *formats; /**< one for each layer */
     int persistent_buffers;  /**< the first buffers of every schedule */
     cvy_schedule schedule[CVY_SCHEDULE_COUNT];
     int64_t persistent_bytes, transient_bytes; /**< of the two arenas, over all schedules */

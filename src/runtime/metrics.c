@@ -20,59 +20,38 @@
 #include "base/json.h"
 #include "base/memory.h"
 
-enum { BUFFER_BYTES = 64 << 10, LINE_BYTES = 512 };
+enum {
+    NUMBERS_BYTES = 512,                                        /* all of a line but its text: numbers are bounded */
+    LINE_BYTES = NUMBERS_BYTES + 6 * CVY_METRICS_TEXT,          /* a byte of text is at most \u001f */
+    BUFFER_BYTES = 2 * LINE_BYTES,
+};
 
 static const double flush_every_s = 1.0;
 
 struct cvy_metrics {
     char *path;
     int descriptor;
-    int failure;           /* errno of the first write that failed; nothing is written after it */
+    int failure; /* errno of the first write that failed; nothing is written after it */
     double flushed_s;
     locale_t locale;
     size_t length;
     char buffer[BUFFER_BYTES];
 };
 
-/* What a line shows, in this order, besides event, step and epoch. */
-typedef struct field {
-    const char *key;
-    size_t offset;
-    unsigned events;       /* bit e: event e shows it */
-} field;
-
-#define BIT(event) (1u << CVY_METRICS_##event)
-#define FIELD(name, events) {#name, offsetof(cvy_metrics_line, name), events}
-
-static const field fields[] = {
-    FIELD(loss, BIT(STEP) | BIT(EPOCH) | BIT(END)),
-    FIELD(train_accuracy, BIT(STEP) | BIT(EPOCH) | BIT(END)),
-    FIELD(validation_loss, BIT(EPOCH) | BIT(END)),
-    FIELD(validation_accuracy, BIT(EPOCH) | BIT(END)),
-    FIELD(images_per_s, BIT(STEP) | BIT(EPOCH) | BIT(END)),
-    FIELD(learning_rate, BIT(STEP)),
-};
-
-static const char *const event_name[CVY_METRICS_EVENT_COUNT] = {"start", "step", "epoch", "checkpoint", "end"};
-
 /* ---- resuming ---- */
 
-/* Whether a line is one of this file, and of a time that the position has behind it. */
-static bool is_kept(const char *line, size_t bytes, const cvy_position *position)
+/* Whether a line is one of a run, and of a step that is not beyond the last. */
+static bool is_kept(const char *line, size_t bytes, int64_t last_step)
 {
     json_t *json = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, NULL);
-    const char *event = json_string_value(json_object_get(json, "event"));
     const json_t *step = json_object_get(json, "step");
-    const json_t *epoch = json_object_get(json, "epoch");
-    bool kept = event && json_is_integer(step) && json_integer_value(step) <= position->step;
-    if (kept && strcmp(event, event_name[CVY_METRICS_EPOCH]) == 0) {
-        kept = json_is_integer(epoch) && json_integer_value(epoch) <= position->epoch;
-    }
+    bool kept = json_is_string(json_object_get(json, "event")) && json_is_integer(step) &&
+                json_integer_value(step) <= last_step;
     json_decref(json);
     return kept;
 }
 
-static bool copy_kept(FILE *from, FILE *to, const cvy_position *position)
+static bool copy_kept(FILE *from, FILE *to, int64_t last_step)
 {
     char *line = NULL;
     size_t capacity = 0;
@@ -80,7 +59,7 @@ static bool copy_kept(FILE *from, FILE *to, const cvy_position *position)
     bool whole = true;
     while (whole && (length = getline(&line, &capacity, from)) > 0) {
         size_t bytes = (size_t)length - (line[length - 1] == '\n');
-        if (is_kept(line, bytes, position)) {
+        if (is_kept(line, bytes, last_step)) {
             whole = fwrite(line, 1, bytes, to) == bytes && fputc('\n', to) != EOF;
         }
     }
@@ -89,13 +68,13 @@ static bool copy_kept(FILE *from, FILE *to, const cvy_position *position)
 }
 
 /* Copy the lines that stay, sync, and put the copy in the file's place. */
-static cvy_status rewrite(const char *path, const char *aside, const cvy_position *position)
+static cvy_status rewrite(const char *path, const char *aside, int64_t last_step)
 {
     FILE *from = fopen(path, "rbe");
     FILE *to = from ? fopen(aside, "wbe") : NULL;
     cvy_status status = CVY_OK;
-    if (!to || !copy_kept(from, to, position) || fflush(to) != 0 || fsync(fileno(to)) != 0) {
-        status = cvy_fail(CVY_ERR_IO, "%s: cannot drop the lines beyond step %" PRId64 ": %s", path, position->step,
+    if (!to || !copy_kept(from, to, last_step) || fflush(to) != 0 || fsync(fileno(to)) != 0) {
+        status = cvy_fail(CVY_ERR_IO, "%s: cannot drop the lines beyond step %" PRId64 ": %s", path, last_step,
                           strerror(errno));
     }
     if (to && fclose(to) != 0 && status == CVY_OK) {
@@ -113,7 +92,7 @@ static cvy_status rewrite(const char *path, const char *aside, const cvy_positio
     return status;
 }
 
-static cvy_status drop_later_lines(const char *path, const cvy_position *position)
+static cvy_status drop_later_lines(const char *path, int64_t last_step)
 {
     if (!cvy_file_exists(path)) {
         return CVY_OK;
@@ -124,7 +103,7 @@ static cvy_status drop_later_lines(const char *path, const cvy_position *positio
         return CVY_ERR_MEMORY;
     }
     snprintf(aside, bytes, "%s.tmp", path);
-    cvy_status status = rewrite(path, aside, position);
+    cvy_status status = rewrite(path, aside, last_step);
     cvy_free(aside);
     return status;
 }
@@ -143,9 +122,9 @@ static void release(cvy_metrics *metrics)
     cvy_free(metrics);
 }
 
-cvy_status cvy_metrics_open(const char *path, const cvy_position *position, cvy_metrics **metrics_out)
+cvy_status cvy_metrics_open(const char *path, int64_t last_step, cvy_metrics **metrics_out)
 {
-    CVY_TRY(drop_later_lines(path, position));
+    CVY_TRY(drop_later_lines(path, last_step));
     cvy_metrics *metrics = cvy_calloc(1, sizeof *metrics);
     if (!metrics) {
         return CVY_ERR_MEMORY;
@@ -171,7 +150,14 @@ cvy_status cvy_metrics_open(const char *path, const cvy_position *position, cvy_
     return CVY_OK;
 }
 
-void cvy_metrics_flush(cvy_metrics *metrics)
+static cvy_status tell_failure(const cvy_metrics *metrics)
+{
+    return metrics->failure ? cvy_fail(CVY_ERR_IO, "%s: lines are missing: cannot write: %s", metrics->path,
+                                       strerror(metrics->failure))
+                            : CVY_OK;
+}
+
+cvy_status cvy_metrics_flush(cvy_metrics *metrics)
 {
     const char *from = metrics->buffer;
     while (metrics->length && !metrics->failure) {
@@ -185,38 +171,70 @@ void cvy_metrics_flush(cvy_metrics *metrics)
     }
     metrics->length = 0;
     metrics->flushed_s = cvy_clock_s();
+    return tell_failure(metrics);
 }
 
-/* Print a line; its length. All numbers are of bounded width, so that LINE_BYTES always suffice. */
-static size_t print_line(char *text, cvy_metrics_event event, const cvy_metrics_line *line)
+/* Append a member; its value is null or missing where it is not finite. */
+static int print_number(char *text, int length, const char *key, double value, bool null)
 {
-    int length = snprintf(text, LINE_BYTES, "{\"event\":\"%s\",\"step\":%" PRId64 ",\"epoch\":%" PRId64,
-                          event_name[event], line->step, line->epoch);
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-        if (!(fields[i].events >> event & 1)) {
+    size_t room = (size_t)(LINE_BYTES - length);
+    if (isfinite(value)) {
+        return length + snprintf(text + length, room, ",\"%s\":%.9g", key, value);
+    }
+    return null ? length + snprintf(text + length, room, ",\"%s\":null", key) : length;
+}
+
+/* Append a JSON string. */
+static int print_text(char *text, int length, const char *words)
+{
+    text[length++] = '"';
+    for (const char *c = words; *c; c++) {
+        if ((unsigned char)*c < 0x20) {
+            length += sprintf(text + length, "\\u%04x", (unsigned)*c);
             continue;
         }
-        double value;
-        memcpy(&value, (const char *)line + fields[i].offset, sizeof value);
-        size_t left = LINE_BYTES - (size_t)length;
-        length += isfinite(value) ? snprintf(text + length, left, ",\"%s\":%.9g", fields[i].key, value)
-                                  : snprintf(text + length, left, ",\"%s\":null", fields[i].key);
+        if (*c == '"' || *c == '\\') {
+            text[length++] = '\\';
+        }
+        text[length++] = *c;
     }
-    length += snprintf(text + length, LINE_BYTES - (size_t)length, "}\n");
-    return (size_t)length;
+    text[length++] = '"';
+    return length;
 }
 
-void cvy_metrics_add(cvy_metrics *metrics, cvy_metrics_event event, const cvy_metrics_line *line)
+/* Print a line; its length, which the caller has made room for. */
+static int print_line(char *text, const cvy_metrics_line *line)
 {
+    bool shows_loss = strcmp(line->event, "start") != 0 && strcmp(line->event, "checkpoint") != 0;
+    int length = snprintf(text, LINE_BYTES, "{\"event\":\"%.32s\",\"step\":%" PRId64 ",\"epoch\":%" PRId64, line->event,
+                          line->step, line->epoch);
+    length = print_number(text, length, "loss", line->loss, shows_loss);
+    length = print_number(text, length, "images_per_s", line->images_per_s, false);
+    length = print_number(text, length, "learning_rate", line->learning_rate, false);
+    length = print_number(text, length, "train_accuracy", line->train_accuracy, false);
+    length = print_number(text, length, "validation_accuracy", line->validation_accuracy, false);
+    length = print_number(text, length, "validation_loss", line->validation_loss, false);
+    if (line->text_key) {
+        length += snprintf(text + length, (size_t)(LINE_BYTES - length), ",\"%.32s\":", line->text_key);
+        length = print_text(text, length, line->text);
+    }
+    text[length++] = '}';
+    text[length++] = '\n';
+    return length;
+}
+
+cvy_status cvy_metrics_add(cvy_metrics *metrics, const cvy_metrics_line *line)
+{
+    CVY_REQUIRE(!line->text_key || strlen(line->text) <= CVY_METRICS_TEXT, CVY_ERR_ARG,
+                "%s: a text of more than %d bytes", metrics->path, (int)CVY_METRICS_TEXT);
     if (metrics->length + LINE_BYTES > BUFFER_BYTES) {
-        cvy_metrics_flush(metrics);
+        CVY_TRY(cvy_metrics_flush(metrics));
     }
     locale_t before = uselocale(metrics->locale);
-    metrics->length += print_line(metrics->buffer + metrics->length, event, line);
+    metrics->length += (size_t)print_line(metrics->buffer + metrics->length, line);
     (void)uselocale(before);
-    if (event != CVY_METRICS_STEP || cvy_clock_s() - metrics->flushed_s >= flush_every_s) {
-        cvy_metrics_flush(metrics);
-    }
+    bool waits = strcmp(line->event, "step") == 0 && cvy_clock_s() - metrics->flushed_s < flush_every_s;
+    return waits ? tell_failure(metrics) : cvy_metrics_flush(metrics);
 }
 
 cvy_status cvy_metrics_close(cvy_metrics **metrics)
@@ -225,13 +243,11 @@ cvy_status cvy_metrics_close(cvy_metrics **metrics)
     if (!closed) {
         return CVY_OK;
     }
-    cvy_metrics_flush(closed);
-    if (!closed->failure && fsync(closed->descriptor) != 0 && errno != EINVAL) {
+    cvy_status status = cvy_metrics_flush(closed);
+    if (status == CVY_OK && fsync(closed->descriptor) != 0 && errno != EINVAL) {
         closed->failure = errno;
+        status = tell_failure(closed);
     }
-    cvy_status status = closed->failure ? cvy_fail(CVY_ERR_IO, "%s: lines are missing: cannot write: %s", closed->path,
-                                                   strerror(closed->failure))
-                                        : CVY_OK;
     release(closed);
     *metrics = NULL;
     return status;

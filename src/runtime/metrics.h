@@ -1,54 +1,62 @@
 /*
- * metrics.jsonl of a run: one JSON object a line. Lines are formatted into a fixed buffer without allocation and reach
- * the file at least each second, so noting a step costs about a microsecond.
+ * metrics.jsonl of a run: one object a line, `event` = start | step | epoch | checkpoint | end. A line is written whole or
+ * not at all as far as readers see; numbers do not depend on the locale; NaN is null. Appending allocates nothing.
  */
 #ifndef CVY_RUNTIME_METRICS_H
 #define CVY_RUNTIME_METRICS_H
 
+#include <math.h>
 #include <stdint.h>
 
-#include "runtime/checkpoint.h"
+#include "base/error.h"
 
 typedef struct cvy_metrics cvy_metrics;
 
-/** What a line tells: its "event". */
-typedef enum cvy_metrics_event {
-    CVY_METRICS_START,      /**< step, epoch */
-    CVY_METRICS_STEP,       /**< step, epoch, loss, train_accuracy, images_per_s, learning_rate */
-    CVY_METRICS_EPOCH,      /**< step, epoch, loss, train_accuracy, validation_loss, validation_accuracy, images_per_s */
-    CVY_METRICS_CHECKPOINT, /**< step, epoch */
-    CVY_METRICS_END,        /**< as CVY_METRICS_EPOCH */
-    CVY_METRICS_EVENT_COUNT
-} cvy_metrics_event;
+/** The longest `text` of a line, in bytes. */
+enum { CVY_METRICS_TEXT = 4096 };
 
-/** One line. Numbers that an event does not show are passed over; NaN and infinity become null. */
+/**
+ * What a line may say. What is not finite is left out, but for `loss` of a step, an epoch and the end, which is then
+ * null. Start from CVY_METRICS_LINE_INIT.
+ */
 typedef struct cvy_metrics_line {
-    int64_t step, epoch;
-    double loss, train_accuracy, validation_loss, validation_accuracy; /**< accuracies from 0 to 1 */
-    double images_per_s, learning_rate;
+    const char *event;       /**< start, step, epoch, checkpoint, end */
+    int64_t step;
+    int64_t epoch;
+    double loss, images_per_s, learning_rate, train_accuracy, validation_accuracy, validation_loss;
+    const char *text_key, *text; /**< one more member, e.g. "checkpoint": "step-00000100"; NULL: none. Escaped as JSON */
 } cvy_metrics_line;
 
+#define CVY_METRICS_LINE_INIT                                                                                   \
+    {                                                                                                           \
+        .loss = NAN, .images_per_s = NAN, .learning_rate = NAN, .train_accuracy = NAN,                          \
+        .validation_accuracy = NAN, .validation_loss = NAN                                                      \
+    }
+
 /**
- * Open a run's file for appending; make it where there is none.
+ * Open a run's metrics for appending; makes the file where there is none.
  *
- * Lines beyond @p position are dropped (those of later steps, and of epochs that are not done there), and so is what is
- * no line of this file, such as a half-written last one: a run that was killed and resumed has each step once.
- *
- * @param[out] metrics_out  closed with cvy_metrics_close()
- * @retval CVY_ERR_IO the file cannot be read or written
+ * @param[in]  last_step  lines of later steps are dropped (a run that goes on from a checkpoint), and so is what is no
+ *                        line of a run, such as a half-written last one; -1 starts the file anew
+ * @retval CVY_ERR_IO     the file cannot be read or written
  */
-cvy_status cvy_metrics_open(const char *path, const cvy_position *position, cvy_metrics **metrics_out);
-
-/** Append a line. Failures of the disk are kept and told by cvy_metrics_close(). */
-void cvy_metrics_add(cvy_metrics *metrics, cvy_metrics_event event, const cvy_metrics_line *line);
+cvy_status cvy_metrics_open(const char *path, int64_t last_step, cvy_metrics **metrics_out);
 
 /**
- * Hand all lines to the system. To be called before a checkpoint is saved: a process killed right after the save resumes
+ * Append a line. Kept in a buffer that is written when it is full, once a second, and for every event but `step`.
+ *
+ * @retval CVY_ERR_IO  a line could not be written, this one or an earlier one; no more are
+ * @retval CVY_ERR_ARG the line's texts are longer than CVY_METRICS_TEXT bytes
+ */
+cvy_status cvy_metrics_add(cvy_metrics *metrics, const cvy_metrics_line *line);
+
+/**
+ * Write what is kept. To be called before a checkpoint is saved: a process that is killed right after the save goes on
  * from it, and would miss the lines that it still held.
  */
-void cvy_metrics_flush(cvy_metrics *metrics);
+cvy_status cvy_metrics_flush(cvy_metrics *metrics);
 
-/** Flush, sync and close; NULL is fine. @retval CVY_ERR_IO some lines could not be written */
+/** Write what is kept, sync, close, and set to NULL; NULL is fine. @retval CVY_ERR_IO lines are missing */
 cvy_status cvy_metrics_close(cvy_metrics **metrics);
 
 #endif

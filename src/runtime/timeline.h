@@ -1,8 +1,7 @@
 /*
- * A timeline in Chrome's trace format (chrome://tracing, Perfetto): an array of complete events, "ph": "X", with ts and
- * dur in microseconds, pid = rank, tid = stream. Slices nest by time: iteration, phase, step. They are kept in memory
- * that is taken in set-up, and written when the timeline is closed.
- * Format: "Trace Event Format", Google, section "Complete Events".
+ * A timeline in Chrome's trace format: complete events ("ph": "X") with ts and dur in microseconds, pid the rank, tid the
+ * stream. Slices nest: iteration, phase, step. Slices are kept in memory that is taken at the start and written at the end.
+ * Format: "Trace Event Format", Google, section "Complete Events"; chrome://tracing and Perfetto show it.
  */
 #ifndef CVY_RUNTIME_TIMELINE_H
 #define CVY_RUNTIME_TIMELINE_H
@@ -13,36 +12,26 @@
 
 typedef struct cvy_timeline cvy_timeline;
 
-/** Bytes of a slice's name, the final zero included; longer ones are cut. */
-enum { CVY_TIMELINE_NAME = 64 };
-
-/** One slice. */
-typedef struct cvy_timeline_slice {
-    const char *name;        /**< copied */
-    const char *category;    /**< the phase, "iteration", …; borrowed until the timeline is closed */
-    const char *layer;       /**< shown as an argument; NULL: none; borrowed until the timeline is closed */
-    double start_s, end_s;   /**< of cvy_clock_s() */
-    double flop, bytes;      /**< shown as arguments where above 0 */
+/** One slice. Strings are borrowed until cvy_timeline_close(). */
+typedef struct cvy_slice {
+    const char *name;       /**< "layer1.0.conv1 forward" is name "layer1.0.conv1", suffix "forward" */
+    const char *suffix;     /**< NULL: none; with one, the name is a layer's, and an argument says so */
+    const char *category;   /**< "iteration", or a phase */
+    double start_s, end_s;  /**< of cvy_clock_s() */
+    double flop, bytes;     /**< of a step; 0: not said */
     int stream;
-} cvy_timeline_slice;
+} cvy_slice;
 
-/**
- * Start a timeline.
- *
- * @param[in]  path          file to write at the end; copied
- * @param[in]  rank          of this process
- * @param[in]  slices        room; at least 1
- * @param[out] timeline_out  closed with cvy_timeline_close()
- */
-cvy_status cvy_timeline_create(const char *path, int rank, int64_t slices, cvy_timeline **timeline_out);
+/** Start a timeline that holds at most @p slices, at least 1; later ones are dropped. */
+cvy_status cvy_timeline_create(const char *path, int64_t slices, cvy_timeline **timeline_out);
 
-/** Note a slice. Allocates nothing; without room left it is dropped. */
-void cvy_timeline_add(cvy_timeline *timeline, const cvy_timeline_slice *slice);
+/** Add a slice. Allocates nothing. */
+void cvy_timeline_add(cvy_timeline *timeline, const cvy_slice *slice);
 
-/** Slices that there is still room for. */
-int64_t cvy_timeline_room(const cvy_timeline *timeline);
+/** Whether there is no room left. */
+int cvy_timeline_full(const cvy_timeline *timeline);
 
-/** Write the file, whole or not at all, and release; NULL is fine. @retval CVY_ERR_IO, CVY_ERR_MEMORY */
+/** Write the file whole, release, and set to NULL; NULL is fine. @retval CVY_ERR_IO */
 cvy_status cvy_timeline_close(cvy_timeline **timeline);
 
 #endif

@@ -134,6 +134,17 @@ bool cvy_tensor_equal(const cvy_tensor *a, const cvy_tensor *b)
            cvy_shape_equal(&a->shape, &b->shape);
 }
 
+/* Bring a dimension to one block of one element where its blocks follow each other without a gap, or there is one. */
+static void drop_idle_block(cvy_layout *layout, int dim, int64_t extent)
+{
+    bool gapless = layout->stride[dim] == layout->block[dim] * layout->inner_stride[dim];
+    if (layout->block[dim] > 1 && (gapless || extent <= layout->block[dim])) {
+        layout->stride[dim] = layout->inner_stride[dim];
+        layout->inner_stride[dim] = 0;
+        layout->block[dim] = 1;
+    }
+}
+
 bool cvy_tensor_same_layout(const cvy_tensor *a, const cvy_tensor *b)
 {
     cvy_layout x = cvy_tensor_layout(a);
@@ -142,8 +153,11 @@ bool cvy_tensor_same_layout(const cvy_tensor *a, const cvy_tensor *b)
         return false;
     }
     for (int i = 0; i < x.dims; i++) {
-        bool moves = a->shape.extent[i] > 1; /* the stride of a dimension of one element does not matter */
-        if (moves && (x.block[i] != y.block[i] || x.inner_stride[i] != y.inner_stride[i] || x.stride[i] != y.stride[i])) {
+        int64_t extent = a->shape.extent[i];
+        drop_idle_block(&x, i, extent);
+        drop_idle_block(&y, i, extent);
+        bool alike = x.block[i] == y.block[i] && x.inner_stride[i] == y.inner_stride[i] && x.stride[i] == y.stride[i];
+        if (extent > 1 && !alike) { /* the stride of a dimension of one element does not matter */
             return false;
         }
     }

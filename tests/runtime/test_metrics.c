@@ -37,22 +37,24 @@ static json_t *read_lines(const char *path)
     return lines;
 }
 
-static cvy_metrics *open_at(const char *path, int64_t step, int64_t epoch)
+static cvy_metrics *open_at(const char *path, int64_t last_step)
 {
-    const cvy_position position = {.step = step, .epoch = epoch};
     cvy_metrics *metrics = NULL;
-    if (cvy_metrics_open(path, &position, &metrics) != CVY_OK) {
+    if (cvy_metrics_open(path, last_step, &metrics) != CVY_OK) {
         fail_msg("%s", cvy_error_message());
     }
     return metrics;
 }
 
-static void add(cvy_metrics *metrics, cvy_metrics_event event, int64_t step, int64_t epoch)
+static void add(cvy_metrics *metrics, const char *event, int64_t step)
 {
-    const cvy_metrics_line line = {.step = step, .epoch = epoch, .loss = 0.1 * (double)step, .train_accuracy = 0.5,
-                                   .validation_loss = NAN, .validation_accuracy = 0.25, .images_per_s = 1234.5,
-                                   .learning_rate = 1e-3};
-    cvy_metrics_add(metrics, event, &line);
+    cvy_metrics_line line = CVY_METRICS_LINE_INIT;
+    line.event = event;
+    line.step = step;
+    line.epoch = step / 5;
+    if (cvy_metrics_add(metrics, &line) != CVY_OK) {
+        fail_msg("%s", cvy_error_message());
+    }
 }
 
 /* Events and steps as "step 1", …; the expected list ends with NULL. */
@@ -71,68 +73,77 @@ static void assert_lines(const char *path, const char *const *expected)
     json_decref(lines);
 }
 
-static void test_each_event_has_its_fields(void **state)
+static void test_a_line_shows_what_is_set(void **state)
 {
-    static const struct {
-        const char *event, *keys[12];
-    } expected[] = {
-        {"start", {"event", "step", "epoch"}},
-        {"step", {"event", "step", "epoch", "loss", "train_accuracy", "images_per_s", "learning_rate"}},
-        {"epoch", {"event", "step", "epoch", "loss", "train_accuracy", "validation_loss", "validation_accuracy",
-                   "images_per_s"}},
-        {"checkpoint", {"event", "step", "epoch"}},
-        {"end", {"event", "step", "epoch", "loss", "train_accuracy", "validation_loss", "validation_accuracy",
-                 "images_per_s"}},
-    };
     const char *path = test_path(*state, "metrics.jsonl");
-    cvy_metrics *metrics = open_at(path, 0, 0);
-    for (int i = 0; i < CVY_METRICS_EVENT_COUNT; i++) {
-        add(metrics, (cvy_metrics_event)i, 3, 1);
-    }
+    cvy_metrics *metrics = open_at(path, -1);
+    cvy_metrics_line line = {"epoch", 30, 2, 0.125, 1234.5, 1e-3, 0.5, 0.25, 1.0 / 3, "note", "a \"b\"\\\n\x01 \xc3\xa9"};
+    assert_int_equal(cvy_metrics_add(metrics, &line), CVY_OK);
     assert_int_equal(cvy_metrics_close(&metrics), CVY_OK);
     assert_null(metrics);
     assert_int_equal(cvy_metrics_close(&metrics), CVY_OK);
     json_t *lines = read_lines(path);
-    assert_int_equal(json_array_size(lines), 5);
-    for (size_t i = 0; i < 5; i++) {
-        const json_t *line = json_array_get(lines, i);
-        assert_string_equal(json_string_value(json_object_get(line, "event")), expected[i].event);
-        size_t count = 0;
-        for (; expected[i].keys[count]; count++) {
-            assert_non_null(json_object_get(line, expected[i].keys[count]));
-        }
-        assert_int_equal(json_object_size(line), count);
+    const json_t *got = json_array_get(lines, 0);
+    assert_int_equal(json_object_size(got), 10);
+    assert_string_equal(json_string_value(json_object_get(got, "event")), "epoch");
+    assert_int_equal(json_integer_value(json_object_get(got, "step")), 30);
+    assert_int_equal(json_integer_value(json_object_get(got, "epoch")), 2);
+    static const struct {
+        const char *key;
+        double value;
+    } numbers[] = {{"loss", 0.125}, {"images_per_s", 1234.5}, {"learning_rate", 1e-3}, {"train_accuracy", 0.5},
+                   {"validation_accuracy", 0.25}, {"validation_loss", 0.333333333}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        assert_true(json_number_value(json_object_get(got, numbers[i].key)) == numbers[i].value);
     }
-    const json_t *epoch = json_array_get(lines, 2);
-    assert_true(json_is_null(json_object_get(epoch, "validation_loss")));
-    assert_true(fabs(json_real_value(json_object_get(epoch, "loss")) - 0.3) < 1e-9);
-    assert_true(json_real_value(json_object_get(epoch, "validation_accuracy")) == 0.25);
-    assert_int_equal(json_integer_value(json_object_get(epoch, "epoch")), 1);
+    assert_string_equal(json_string_value(json_object_get(got, "note")), line.text);
     json_decref(lines);
 }
 
-/* The longest numbers there are, and infinities. */
-static void test_extreme_numbers_stay_json(void **state)
+/* A loss of NaN is null where a loss is due; all else that is not finite is left out. */
+static void test_what_is_not_finite_is_null_or_left_out(void **state)
 {
+    static const char *const events[] = {"start", "step", "epoch", "checkpoint", "end"};
     const char *path = test_path(*state, "metrics.jsonl");
-    cvy_metrics *metrics = open_at(path, 0, 0);
-    const cvy_metrics_line longest = {INT64_MIN, INT64_MIN, -1.79769313e+308, -2.22507386e-308, -1.23456789e-300,
-                                      -1.23456789e+300, -1.11111111e-111, -4.9e-324};
-    const cvy_metrics_line infinite = {INT64_MAX, INT64_MAX, HUGE_VAL, -HUGE_VAL, NAN, -0.0, 0, HUGE_VAL};
-    for (int i = 0; i < CVY_METRICS_EVENT_COUNT; i++) {
-        cvy_metrics_add(metrics, (cvy_metrics_event)i, &longest);
-        cvy_metrics_add(metrics, (cvy_metrics_event)i, &infinite);
+    cvy_metrics *metrics = open_at(path, -1);
+    for (size_t i = 0; i < 5; i++) {
+        const cvy_metrics_line line = {events[i], 7, 1, i == 2 ? HUGE_VAL : NAN, NAN, -HUGE_VAL, NAN, NAN, NAN, NULL, NULL};
+        assert_int_equal(cvy_metrics_add(metrics, &line), CVY_OK);
     }
     assert_int_equal(cvy_metrics_close(&metrics), CVY_OK);
     json_t *lines = read_lines(path);
-    assert_int_equal(json_array_size(lines), 10);
-    assert_true(json_is_null(json_object_get(json_array_get(lines, 3), "loss")));
-    assert_true(json_is_null(json_object_get(json_array_get(lines, 3), "learning_rate")));
-    assert_true(json_real_value(json_object_get(json_array_get(lines, 2), "loss")) == -1.79769313e+308);
+    for (size_t i = 0; i < 5; i++) {
+        const json_t *line = json_array_get(lines, i);
+        bool due = i == 1 || i == 2 || i == 4;
+        assert_int_equal(json_object_size(line), due ? 4 : 3);
+        assert_int_equal(json_is_null(json_object_get(line, "loss")), due);
+    }
     json_decref(lines);
 }
 
-/* German prints 0,5. Where the locale is not installed there is nothing to see. */
+static void test_the_longest_line_stays_json_and_a_longer_one_is_refused(void **state)
+{
+    static char text[CVY_METRICS_TEXT + 2];
+    memset(text, '\x02', sizeof text - 2);
+    const char *path = test_path(*state, "metrics.jsonl");
+    cvy_metrics *metrics = open_at(path, -1);
+    cvy_metrics_line line = {"checkpoint", INT64_MIN, INT64_MIN, -1.79769313e+308, -2.22507386e-308, -1.23456789e-300,
+                             -1.23456789e+300, -1.11111111e-111, -4.9e-324, "checkpoint", text};
+    for (int i = 0; i < 5; i++) { /* each is near half of the buffer */
+        assert_int_equal(cvy_metrics_add(metrics, &line), CVY_OK);
+    }
+    text[sizeof text - 2] = 'x';
+    assert_int_equal(cvy_metrics_add(metrics, &line), CVY_ERR_ARG);
+    assert_int_equal(cvy_metrics_close(&metrics), CVY_OK);
+    FILE *stream = fopen(path, "r");
+    json_t *got = json_loadf(stream, JSON_DISABLE_EOF_CHECK, NULL);
+    fclose(stream);
+    assert_int_equal(json_string_length(json_object_get(got, "checkpoint")), CVY_METRICS_TEXT);
+    assert_true(json_real_value(json_object_get(got, "loss")) == -1.79769313e+308);
+    json_decref(got);
+}
+
+/* German prints 0,5. Where no such locale is installed there is nothing to see. */
 static void test_numbers_do_not_follow_the_locale(void **state)
 {
     static const char *const commas[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8"};
@@ -141,8 +152,11 @@ static void test_numbers_do_not_follow_the_locale(void **state)
         set = setlocale(LC_NUMERIC, commas[i]);
     }
     const char *path = test_path(*state, "metrics.jsonl");
-    cvy_metrics *metrics = open_at(path, 0, 0);
-    add(metrics, CVY_METRICS_STEP, 5, 0);
+    cvy_metrics *metrics = open_at(path, -1);
+    cvy_metrics_line line = CVY_METRICS_LINE_INIT;
+    line.event = "step";
+    line.loss = 0.5;
+    assert_int_equal(cvy_metrics_add(metrics, &line), CVY_OK);
     assert_int_equal(cvy_metrics_close(&metrics), CVY_OK);
     setlocale(LC_NUMERIC, "C");
     json_t *lines = read_lines(path);
@@ -155,18 +169,18 @@ static void test_a_run_killed_after_a_checkpoint_and_resumed_has_each_step_once(
     const char *path = test_path(*state, "metrics.jsonl");
     pid_t child = fork();
     if (child == 0) {
-        cvy_metrics *metrics = open_at(path, 0, 0);
-        add(metrics, CVY_METRICS_START, 0, 0);
+        cvy_metrics *metrics = open_at(path, -1);
+        add(metrics, "start", 0);
         for (int64_t step = 1; step <= 7; step++) {
-            add(metrics, CVY_METRICS_STEP, step, step / 5);
-            if (step == 4) { /* a checkpoint is saved here; more follows before the process dies */
-                cvy_metrics_flush(metrics);
+            add(metrics, "step", step);
+            if (step == 4 && cvy_metrics_flush(metrics) != CVY_OK) { /* a checkpoint is saved here */
+                _exit(1);
             }
             if (step == 5) {
-                add(metrics, CVY_METRICS_EPOCH, step, 1);
+                add(metrics, "epoch", step);
             }
         }
-        add(metrics, CVY_METRICS_CHECKPOINT, 7, 1);
+        add(metrics, "checkpoint", 7);
         raise(SIGKILL);
     }
     int how;
@@ -176,32 +190,47 @@ static void test_a_run_killed_after_a_checkpoint_and_resumed_has_each_step_once(
     assert_non_null(stream);
     fputs("{\"event\":\"step\",\"step\":4,\"epo", stream);
     fclose(stream);
-    cvy_metrics *metrics = open_at(path, 4, 0);
-    add(metrics, CVY_METRICS_START, 4, 0);
+    cvy_metrics *metrics = open_at(path, 4);
+    add(metrics, "start", 4);
     for (int64_t step = 5; step <= 8; step++) {
-        add(metrics, CVY_METRICS_STEP, step, step / 5);
+        add(metrics, "step", step);
     }
-    add(metrics, CVY_METRICS_END, 8, 1);
+    add(metrics, "end", 8);
     assert_int_equal(cvy_metrics_close(&metrics), CVY_OK);
     assert_lines(path, (const char *const[]){"start 0", "step 1", "step 2", "step 3", "step 4", "start 4", "step 5",
                                              "step 6", "step 7", "step 8", "end 8", NULL});
     assert_false(cvy_file_exists(test_path(*state, "metrics.jsonl.tmp")));
 }
 
-/* An epoch's line carries its last step; it goes where the position has not yet ended that epoch. */
-static void test_epochs_that_are_not_done_at_the_position_go(void **state)
+/* The process is killed without any flush of its own: what was noted right before must be there. */
+static void test_flushed_lines_survive_a_kill(void **state)
 {
     const char *path = test_path(*state, "metrics.jsonl");
-    cvy_metrics *metrics = open_at(path, 0, 0);
-    add(metrics, CVY_METRICS_EPOCH, 10, 1);
-    add(metrics, CVY_METRICS_EPOCH, 20, 2);
+    pid_t child = fork();
+    if (child == 0) {
+        cvy_metrics *metrics = open_at(path, -1);
+        add(metrics, "step", 1);
+        add(metrics, "step", 2);
+        (void)cvy_metrics_flush(metrics);
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_lines(path, (const char *const[]){"step 1", "step 2", NULL});
+}
+
+static void test_a_fresh_run_starts_the_file_anew(void **state)
+{
+    const char *path = test_path(*state, "metrics.jsonl");
+    cvy_metrics *metrics = open_at(path, -1);
+    add(metrics, "start", 0);
     assert_int_equal(cvy_metrics_close(&metrics), CVY_OK);
-    metrics = open_at(path, 20, 2);
+    metrics = open_at(path, 0);
+    add(metrics, "step", 1);
     assert_int_equal(cvy_metrics_close(&metrics), CVY_OK);
-    assert_lines(path, (const char *const[]){"epoch 10", "epoch 20", NULL});
-    metrics = open_at(path, 20, 1);
+    assert_lines(path, (const char *const[]){"start 0", "step 1", NULL});
+    metrics = open_at(path, -1);
     assert_int_equal(cvy_metrics_close(&metrics), CVY_OK);
-    assert_lines(path, (const char *const[]){"epoch 10", NULL});
+    assert_lines(path, (const char *const[]){NULL});
 }
 
 static void test_lines_that_are_none_of_ours_go(void **state)
@@ -210,8 +239,8 @@ static void test_lines_that_are_none_of_ours_go(void **state)
     static const char text[] = "garbage\n\n{}\n[1]\n{\"event\":\"step\",\"step\":1}\n{\"event\":\"step\",\"step\":\"2\"}\n"
                                "{\"event\":\"step\",\"step\":1.5}\n\0\0\0\n{\"event\":\"step\",\"step\":2}";
     assert_true(put_test_file(path, text, sizeof text - 1));
-    cvy_metrics *metrics = open_at(path, 2, 0);
-    add(metrics, CVY_METRICS_STEP, 3, 0);
+    cvy_metrics *metrics = open_at(path, 2);
+    add(metrics, "step", 3);
     assert_int_equal(cvy_metrics_close(&metrics), CVY_OK);
     assert_lines(path, (const char *const[]){"step 1", "step 2", "step 3", NULL});
 }
@@ -226,14 +255,14 @@ static off_t size_of(const char *path)
 static void test_noting_a_step_allocates_nothing_and_epochs_show_at_once(void **state)
 {
     const char *path = test_path(*state, "metrics.jsonl");
-    cvy_metrics *metrics = open_at(path, 0, 0);
+    cvy_metrics *metrics = open_at(path, -1);
     int64_t before = cvy_memory_allocations();
     for (int64_t step = 1; step <= 5000; step++) { /* several times the buffer */
-        add(metrics, CVY_METRICS_STEP, step, 0);
+        add(metrics, "step", step);
     }
     assert_int_equal(cvy_memory_allocations(), before);
     off_t bytes = size_of(path);
-    add(metrics, CVY_METRICS_EPOCH, 5000, 1);
+    add(metrics, "epoch", 5000);
     assert_true(size_of(path) > bytes);
     assert_int_equal(cvy_metrics_close(&metrics), CVY_OK);
     json_t *lines = read_lines(path);
@@ -243,16 +272,15 @@ static void test_noting_a_step_allocates_nothing_and_epochs_show_at_once(void **
 
 static void test_failures_are_told(void **state)
 {
-    const cvy_position position = {0};
     cvy_metrics *metrics = NULL;
-    assert_int_equal(cvy_metrics_open(test_path(*state, "no/metrics.jsonl"), &position, &metrics), CVY_ERR_IO);
+    assert_int_equal(cvy_metrics_open(test_path(*state, "no/metrics.jsonl"), -1, &metrics), CVY_ERR_IO);
     assert_null(metrics);
     const char *path = test_path(*state, "metrics.jsonl");
     assert_true(put_test_file(path, "", 0));
     cvy_status status = CVY_ERR_MEMORY;
     for (int calls = 0; status == CVY_ERR_MEMORY; calls++) {
         cvy_memory_fail_after(calls);
-        status = cvy_metrics_open(path, &position, &metrics);
+        status = cvy_metrics_open(path, -1, &metrics);
         cvy_memory_fail_after(-1);
     }
     assert_int_equal(status, CVY_OK);
@@ -261,13 +289,20 @@ static void test_failures_are_told(void **state)
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     const struct rlimit small = {200, old.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    for (int64_t step = 1; step <= 2000; step++) {
-        add(metrics, CVY_METRICS_STEP, step, 0);
+    cvy_metrics_line line = CVY_METRICS_LINE_INIT;
+    line.event = "epoch";
+    line.loss = 1.0;
+    status = CVY_OK;
+    int lines = 0;
+    for (; lines < 100 && status == CVY_OK; lines++) {
+        status = cvy_metrics_add(metrics, &line);
     }
-    status = cvy_metrics_close(&metrics);
+    cvy_status closing = cvy_metrics_close(&metrics);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     assert_int_equal(status, CVY_ERR_IO);
+    assert_int_equal(closing, CVY_ERR_IO);
     assert_non_null(strstr(cvy_error_message(), "metrics.jsonl: lines are missing"));
+    assert_int_equal(lines, 5); /* of 46 bytes: four fit into 200 */
 }
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, create_test_folder, remove_test_folder)
@@ -275,11 +310,13 @@ static void test_failures_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(test_each_event_has_its_fields),
-        IN_FOLDER(test_extreme_numbers_stay_json),
+        IN_FOLDER(test_a_line_shows_what_is_set),
+        IN_FOLDER(test_what_is_not_finite_is_null_or_left_out),
+        IN_FOLDER(test_the_longest_line_stays_json_and_a_longer_one_is_refused),
         IN_FOLDER(test_numbers_do_not_follow_the_locale),
         IN_FOLDER(test_a_run_killed_after_a_checkpoint_and_resumed_has_each_step_once),
-        IN_FOLDER(test_epochs_that_are_not_done_at_the_position_go),
+        IN_FOLDER(test_flushed_lines_survive_a_kill),
+        IN_FOLDER(test_a_fresh_run_starts_the_file_anew),
         IN_FOLDER(test_lines_that_are_none_of_ours_go),
         IN_FOLDER(test_noting_a_step_allocates_nothing_and_epochs_show_at_once),
         IN_FOLDER(test_failures_are_told),

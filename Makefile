@@ -1,0 +1,51 @@
+# The short way in. CMake does the work; its settings are in CMakePresets.json.
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+CMAKE_FLAGS ?=
+
+# $(call build,PRESET): configure and build one of the presets
+define build
+cmake --preset $(1) $(CMAKE_FLAGS) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null || \
+	{ echo "configuring failed; 'make deps' installs what is missing" >&2; exit 1; }
+cmake --build --preset $(1) -j $(JOBS)
+endef
+
+.PHONY: all deps demo check check-main check-sanitizers check-plan-only check-valgrind bench install clean help
+
+all: ## build into build/; the program is build/convoy
+	@$(call build,release)
+
+deps: ## install the packages of packages.txt that are missing
+	@bash tools/install_packages.sh
+
+demo: deps all ## train lenet5 on synthetic digits to over 98 %, about a minute on 2 cores
+	@bash tools/demo.sh build/convoy
+
+check: deps check-main check-sanitizers check-plan-only check-valgrind ## every test, in four builds; under 10 minutes
+
+check-main: ## all tests, warnings are errors
+	@$(call build,check)
+	ctest --preset check
+
+check-sanitizers: ## unit tests under the address and undefined behaviour sanitizers
+	@$(call build,asan)
+	ctest --preset asan
+
+check-plan-only: ## all tests of the build that needs no library but YAML and JSON
+	@$(call build,plan-only)
+	ctest --preset plan-only
+
+check-valgrind: check-main ## a few unit tests under valgrind
+	@bash tools/check_valgrind.sh build-check/tests
+
+bench: all ## measure training throughput on this machine
+	@bash bench/run.sh build/convoy
+
+install: all ## install under PREFIX (/usr/local); honours DESTDIR
+	@cmake --install build --prefix $(PREFIX)
+
+clean: ## remove all that was built
+	rm -rf build build-debug build-check build-asan build-plan-only
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,191 @@
+/*
+ * The backend over oneDNN. A kernel is a primitive and one memory object for each operand; the arguments of an
+ * execution are laid out once. The formats are the op's; see problem.c.
+ *
+ * Scratch memory comes from the caller (the plan counts it), and buffers of a plan do not move, so that a run sets an
+ * address only when it is new: in 2.x setting one costs a pass over the padding behind it. The library chooses its
+ * blocking for the number of OpenMP threads at creation: create and run under the same number.
+ */
+#include <string.h>
+
+#include "backend/backend.h"
+#include "backend/onednn/format.h"
+#include "backend/onednn/problem.h"
+#include "base/memory.h"
+
+enum { ARGUMENTS = CVY_MAX_OPERANDS + 2, FROM_SCRATCH = -1, NAME_BYTES = 48 };
+
+typedef struct onednn_kernel {
+    cvy_kernel base;
+    dnnl_primitive_t primitive;
+    int arguments;
+    dnnl_exec_arg_t argument[ARGUMENTS];
+    int source[ARGUMENTS];    /* operand that each takes its address from; FROM_SCRATCH */
+    void *address[ARGUMENTS]; /* where each points now */
+    size_t scratch_bytes;
+    char algorithm[NAME_BYTES];
+} onednn_kernel;
+
+extern const cvy_backend cvy_backend_onednn;
+
+/*
+ * The library names an implementation by how it works: jit (kernels made at run time), brgconv, brgemm, …; gemm, with
+ * the product's own implementation around it ("x64:gemm:jit"), which a convolution reaches through im2col; simple and
+ * ref (loops). A dense layer is a matrix product to begin with.
+ */
+static cvy_quality judge(cvy_op_kind kind, const char *implementation)
+{
+    if (strstr(implementation, "ref") || strstr(implementation, "simple")) {
+        return CVY_QUALITY_SLOW;
+    }
+    bool product = strstr(implementation, "gemm") && !strstr(implementation, "brgemm");
+    return product && kind != CVY_OP_DENSE ? CVY_QUALITY_GEMM : CVY_QUALITY_FAST;
+}
+
+static cvy_quality find_quality(const cvy_op *op)
+{
+    cvy_onednn_problem problem;
+    if (cvy_onednn_problem_create(op, CVY_ONEDNN_IMPOSED, &problem) != CVY_OK) {
+        cvy_error_clear();
+        return CVY_QUALITY_NONE;
+    }
+    cvy_quality quality = judge(op->kind, cvy_onednn_problem_implementation(&problem));
+    cvy_onednn_problem_clear(&problem);
+    return quality;
+}
+
+static cvy_status choose_format(const cvy_op *op, cvy_role role, cvy_format *format_out)
+{
+    cvy_onednn_problem problem;
+    int i = cvy_op_index(op, role);
+    CVY_REQUIRE(i >= 0, CVY_ERR_ARG, "%s has no operand %s", cvy_op_kind_name(op->kind), cvy_role_name(role));
+    CVY_TRY(cvy_onednn_problem_create(op, i, &problem));
+    bool found = judge(op->kind, cvy_onednn_problem_implementation(&problem)) > CVY_QUALITY_SLOW &&
+                 cvy_onednn_format_find(problem.description, problem.argument[i], &op->operand[i].tensor, format_out);
+    cvy_onednn_problem_clear(&problem);
+    CVY_REQUIRE(found, CVY_ERR_UNSUPPORTED, "onednn: no wish for the format of %s", cvy_role_name(role));
+    return CVY_OK;
+}
+
+static void destroy(cvy_kernel *base)
+{
+    onednn_kernel *kernel = (onednn_kernel *)base;
+    for (int i = 0; i < kernel->arguments; i++) {
+        dnnl_memory_destroy(kernel->argument[i].memory);
+    }
+    if (kernel->primitive) {
+        dnnl_primitive_destroy(kernel->primitive);
+    }
+    cvy_free(kernel);
+}
+
+static dnnl_status_t add_argument(onednn_kernel *kernel, const_dnnl_primitive_desc_t description, int argument,
+                                  int source)
+{
+    dnnl_exec_arg_t *place = &kernel->argument[kernel->arguments];
+    place->arg = argument;
+    kernel->source[kernel->arguments] = source;
+    dnnl_status_t status = cvy_onednn_memory_create(description, argument, &place->memory);
+    kernel->arguments += status == dnnl_success;
+    return status;
+}
+
+/*
+ * The gradient of a batch norm asks for the shift, which no gradient depends on and which it does not read: it gets the
+ * scale, of the same size.
+ */
+static dnnl_status_t add_unread_shift(onednn_kernel *kernel, const_dnnl_primitive_desc_t description)
+{
+    const cvy_op *op = &kernel->base.op;
+    bool asks = op->kind == CVY_OP_BATCH_NORM && op->pass == CVY_PASS_BACKWARD &&
+                cvy_onednn_argument_bytes(description, DNNL_ARG_SHIFT) > 0;
+    return asks ? add_argument(kernel, description, DNNL_ARG_SHIFT, cvy_op_index(op, CVY_ROLE_W)) : dnnl_success;
+}
+
+static dnnl_status_t fill(onednn_kernel *kernel, const cvy_onednn_problem *problem)
+{
+    const_dnnl_primitive_desc_t description = problem->description;
+    strncpy(kernel->algorithm, cvy_onednn_problem_implementation(problem), NAME_BYTES - 1);
+    kernel->scratch_bytes = cvy_onednn_argument_bytes(description, DNNL_ARG_SCRATCHPAD);
+    dnnl_status_t status = dnnl_primitive_create(&kernel->primitive, description);
+    for (int i = 0; i < kernel->base.op.operands && status == dnnl_success; i++) {
+        status = add_argument(kernel, description, problem->argument[i], i);
+    }
+    if (status == dnnl_success) {
+        status = add_unread_shift(kernel, description);
+    }
+    if (kernel->scratch_bytes > 0 && status == dnnl_success) {
+        status = add_argument(kernel, description, DNNL_ARG_SCRATCHPAD, FROM_SCRATCH);
+    }
+    return status;
+}
+
+static cvy_status create(const cvy_op *op, cvy_kernel **kernel_out)
+{
+    cvy_onednn_problem problem;
+    CVY_TRY(cvy_onednn_problem_create(op, CVY_ONEDNN_IMPOSED, &problem));
+    cvy_status status = CVY_ERR_MEMORY;
+    onednn_kernel *kernel = cvy_calloc(1, sizeof *kernel);
+    if (!kernel) {
+        goto done;
+    }
+    kernel->base = (cvy_kernel){.backend = &cvy_backend_onednn, .op = *op};
+    dnnl_status_t made = fill(kernel, &problem);
+    CVY_REQUIRE_GOTO(status, done, made != dnnl_out_of_memory, CVY_ERR_MEMORY, "onednn: no memory for a kernel");
+    CVY_REQUIRE_GOTO(status, done, made == dnnl_success, CVY_ERR_UNSUPPORTED, "onednn: cannot make %s of %s (status %d)",
+                     kernel->algorithm, cvy_op_kind_name(op->kind), (int)made);
+    *kernel_out = &kernel->base;
+    kernel = NULL;
+    status = CVY_OK;
+done:
+    if (kernel) {
+        destroy(&kernel->base);
+    }
+    cvy_onednn_problem_clear(&problem);
+    return status;
+}
+
+static size_t get_scratch_bytes(const cvy_kernel *base) { return ((const onednn_kernel *)base)->scratch_bytes; }
+
+static const char *get_algorithm(const cvy_kernel *base) { return ((const onednn_kernel *)base)->algorithm; }
+
+static dnnl_status_t point(onednn_kernel *kernel, int i, void *address)
+{
+    if (kernel->address[i] == address) {
+        return dnnl_success;
+    }
+    kernel->address[i] = address;
+    return cvy_onednn_memory_point(kernel->argument[i].memory, address);
+}
+
+static cvy_status run(cvy_kernel *base, void *const *operand, void *scratch, const cvy_run *settings)
+{
+    (void)settings;
+    onednn_kernel *kernel = (onednn_kernel *)base;
+    dnnl_stream_t stream = cvy_onednn_device_get()->stream;
+    dnnl_status_t status = dnnl_success;
+    for (int i = 0; i < kernel->arguments && status == dnnl_success; i++) {
+        int source = kernel->source[i];
+        status = point(kernel, i, source == FROM_SCRATCH ? scratch : operand[source]);
+    }
+    if (status == dnnl_success) {
+        status = dnnl_primitive_execute(kernel->primitive, stream, kernel->arguments, kernel->argument);
+    }
+    if (status == dnnl_success) {
+        status = dnnl_stream_wait(stream);
+    }
+    CVY_REQUIRE(status == dnnl_success, status == dnnl_out_of_memory ? CVY_ERR_MEMORY : CVY_ERR_UNSUPPORTED,
+                "onednn: %s of %s failed (status %d)", kernel->algorithm, cvy_op_kind_name(base->op.kind), (int)status);
+    return CVY_OK;
+}
+
+const cvy_backend cvy_backend_onednn = {
+    .name = "onednn",
+    .quality = find_quality,
+    .choose_format = choose_format,
+    .create = create,
+    .scratch_bytes = get_scratch_bytes,
+    .algorithm = get_algorithm,
+    .run = run,
+    .destroy = destroy,
+};

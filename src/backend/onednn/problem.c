@@ -1,0 +1,261 @@
+/*
+ * From op to primitive descriptor. Every operand's memory descriptor is made from its format; nothing is left to the
+ * library but the one operand that a caller frees. A descriptor counts only if it takes each operand exactly as the op
+ * says: this catches primitives that tie two operands together (x and y of a batch norm), and the workspace of a max
+ * pooling where its index has another type.
+ *
+ * What is refused although the library has it, because op.h says something else:
+ *   relu forward     its max(x, 0) turns NaN into 0, and hides a divergence
+ *   f64              has no type there
+ */
+#include "backend/onednn/problem.h"
+
+#include "backend/onednn/format.h"
+
+/* An op's layouts by role; NULL where the op has no such operand. */
+typedef struct layouts {
+    cvy_onednn_layout storage[CVY_MAX_OPERANDS];
+    const cvy_onednn_layout *of[CVY_ROLE_COUNT];
+} layouts;
+
+typedef dnnl_status_t (*describe_function)(const cvy_op *op, const layouts *layouts,
+                                           dnnl_primitive_desc_t *description_out);
+
+static const cvy_onednn_layout *either(const layouts *all, cvy_role role, cvy_role gradient)
+{
+    return all->of[role] ? all->of[role] : all->of[gradient];
+}
+
+static dnnl_prop_kind_t find_propagation(cvy_op_pass pass)
+{
+    switch (pass) {
+    case CVY_PASS_FORWARD: return dnnl_forward_training;
+    case CVY_PASS_INFERENCE: return dnnl_forward_inference;
+    case CVY_PASS_BACKWARD_DATA: return dnnl_backward_data;
+    case CVY_PASS_BACKWARD_WEIGHTS: return dnnl_backward_weights;
+    case CVY_PASS_BACKWARD: return dnnl_backward;
+    default: return dnnl_prop_kind_undef;
+    }
+}
+
+static cvy_onednn_operands find_operands(const layouts *all)
+{
+    return (cvy_onednn_operands){
+        .x = either(all, CVY_ROLE_X, CVY_ROLE_DX),
+        .w = either(all, CVY_ROLE_W, CVY_ROLE_DW),
+        .b = either(all, CVY_ROLE_B, CVY_ROLE_DB),
+        .y = either(all, CVY_ROLE_Y, CVY_ROLE_DY),
+    };
+}
+
+/* A 2-D op's window has a d axis in front that its tensors lack. */
+static cvy_onednn_window find_window(const cvy_window *window, int space)
+{
+    cvy_onednn_window found = {{0}, {0}, {0}, {0}, {0}};
+    for (int i = 0; i < space; i++) {
+        int axis = 3 - space + i;
+        found.kernel[i] = window->kernel[axis];
+        found.stride[i] = window->stride[axis];
+        found.dilation[i] = window->dilation[axis] - 1;
+        found.before[i] = window->before[axis];
+        found.after[i] = window->after[axis];
+    }
+    return found;
+}
+
+static dnnl_status_t describe_convolution(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
+{
+    cvy_onednn_operands operands = find_operands(all);
+    cvy_onednn_window window = find_window(&op->params.window.window, operands.x->dims - 2);
+    return cvy_onednn_describe_convolution(find_propagation(op->pass), &operands, &window, description_out);
+}
+
+static dnnl_status_t describe_dense(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
+{
+    cvy_onednn_operands operands = find_operands(all);
+    return cvy_onednn_describe_dense(find_propagation(op->pass), &operands, description_out);
+}
+
+static dnnl_status_t describe_pool(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
+{
+    dnnl_alg_kind_t algorithm = op->kind == CVY_OP_POOL_MAX              ? dnnl_pooling_max
+                                : op->params.window.count_padding ? dnnl_pooling_avg_include_padding
+                                                                  : dnnl_pooling_avg_exclude_padding;
+    cvy_onednn_operands operands = find_operands(all);
+    cvy_onednn_window window = find_window(&op->params.window.window, operands.x->dims - 2);
+    return cvy_onednn_describe_pool(find_propagation(op->pass), algorithm, &operands, &window, description_out);
+}
+
+/* The mean over space is an average pooling with one window as large as the image. */
+static dnnl_status_t describe_global_pool(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
+{
+    cvy_onednn_operands operands = find_operands(all);
+    cvy_onednn_window window = {{0}, {0}, {0}, {0}, {0}};
+    for (int i = 0; i < operands.x->dims - 2; i++) {
+        window.kernel[i] = operands.x->extent[i + 2];
+        window.stride[i] = 1;
+    }
+    return cvy_onednn_describe_pool(find_propagation(op->pass), dnnl_pooling_avg_exclude_padding, &operands, &window,
+                                    description_out);
+}
+
+static dnnl_status_t describe_norm(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
+{
+    return cvy_onednn_describe_norm(find_propagation(op->pass), all->of[CVY_ROLE_X], all->of[CVY_ROLE_DX],
+                                    (float)op->params.norm.epsilon, description_out);
+}
+
+static dnnl_status_t describe_relu(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
+{
+    (void)op;
+    return cvy_onednn_describe_relu_gradient(all->of[CVY_ROLE_Y], all->of[CVY_ROLE_DX], description_out);
+}
+
+static dnnl_status_t describe_add(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
+{
+    (void)op;
+    return cvy_onednn_describe_add(all->of[CVY_ROLE_X], all->of[CVY_ROLE_X1], all->of[CVY_ROLE_Y], description_out);
+}
+
+static dnnl_status_t describe_reorder(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
+{
+    (void)op;
+    return cvy_onednn_describe_reorder(all->of[CVY_ROLE_X], all->of[CVY_ROLE_Y], description_out);
+}
+
+/* What the library computes as op.h says; a missing entry is an op for the other backends. */
+static const describe_function describe[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
+    [CVY_OP_CONVOLUTION] = {[CVY_PASS_FORWARD] = describe_convolution,
+                            [CVY_PASS_BACKWARD_DATA] = describe_convolution,
+                            [CVY_PASS_BACKWARD_WEIGHTS] = describe_convolution},
+    [CVY_OP_DENSE] = {[CVY_PASS_FORWARD] = describe_dense,
+                      [CVY_PASS_BACKWARD_DATA] = describe_dense,
+                      [CVY_PASS_BACKWARD_WEIGHTS] = describe_dense},
+    [CVY_OP_POOL_MAX] = {[CVY_PASS_FORWARD] = describe_pool,
+                         [CVY_PASS_INFERENCE] = describe_pool,
+                         [CVY_PASS_BACKWARD_DATA] = describe_pool},
+    [CVY_OP_POOL_AVERAGE] = {[CVY_PASS_FORWARD] = describe_pool, [CVY_PASS_BACKWARD_DATA] = describe_pool},
+    [CVY_OP_POOL_GLOBAL] = {[CVY_PASS_FORWARD] = describe_global_pool,
+                            [CVY_PASS_BACKWARD_DATA] = describe_global_pool},
+    [CVY_OP_BATCH_NORM] = {[CVY_PASS_FORWARD] = describe_norm,
+                           [CVY_PASS_INFERENCE] = describe_norm,
+                           [CVY_PASS_BACKWARD] = describe_norm},
+    [CVY_OP_RELU] = {[CVY_PASS_BACKWARD_DATA] = describe_relu},
+    [CVY_OP_ADD] = {[CVY_PASS_FORWARD] = describe_add},
+    [CVY_OP_REORDER] = {[CVY_PASS_FORWARD] = describe_reorder},
+};
+
+static int find_argument(cvy_op_kind kind, cvy_role role)
+{
+    static const int argument[CVY_ROLE_COUNT] = {
+        [CVY_ROLE_X] = DNNL_ARG_SRC,
+        [CVY_ROLE_X1] = DNNL_ARG_SRC_1,
+        [CVY_ROLE_Y] = DNNL_ARG_DST,
+        [CVY_ROLE_DX] = DNNL_ARG_DIFF_SRC,
+        [CVY_ROLE_DY] = DNNL_ARG_DIFF_DST,
+        [CVY_ROLE_W] = DNNL_ARG_WEIGHTS,
+        [CVY_ROLE_B] = DNNL_ARG_BIAS,
+        [CVY_ROLE_DW] = DNNL_ARG_DIFF_WEIGHTS,
+        [CVY_ROLE_DB] = DNNL_ARG_DIFF_BIAS,
+        [CVY_ROLE_MEAN] = DNNL_ARG_MEAN,
+        [CVY_ROLE_VARIANCE] = DNNL_ARG_VARIANCE,
+        [CVY_ROLE_RUNNING_MEAN] = DNNL_ARG_MEAN,
+        [CVY_ROLE_RUNNING_VARIANCE] = DNNL_ARG_VARIANCE,
+        [CVY_ROLE_WINDOW] = DNNL_ARG_WORKSPACE,
+    };
+    if (kind == CVY_OP_BATCH_NORM) {
+        switch (role) {
+        case CVY_ROLE_W: return DNNL_ARG_SCALE;
+        case CVY_ROLE_B: return DNNL_ARG_SHIFT;
+        case CVY_ROLE_DW: return DNNL_ARG_DIFF_SCALE;
+        case CVY_ROLE_DB: return DNNL_ARG_DIFF_SHIFT;
+        default: break;
+        }
+    }
+    return argument[role];
+}
+
+/*
+ * A reorder may name its sides by different shapes (a flatten; weights with and without g). The logical order is the
+ * same, and plain is the logical order, so the plain side takes the other's shape.
+ */
+static bool match_reorder(const cvy_op *op, layouts *all)
+{
+    const cvy_tensor *x = &op->operand[0].tensor;
+    const cvy_tensor *y = &op->operand[1].tensor;
+    if (op->kind != CVY_OP_REORDER || cvy_shape_equal(&x->shape, &y->shape)) {
+        return true;
+    }
+    bool plain_y = y->format == CVY_FORMAT_PLAIN;
+    if (!plain_y && x->format != CVY_FORMAT_PLAIN) {
+        return false;
+    }
+    cvy_tensor plain = plain_y ? *x : *y;
+    plain.format = CVY_FORMAT_PLAIN;
+    plain.dtype = plain_y ? y->dtype : x->dtype;
+    return cvy_onednn_layout_get(&plain, &all->storage[plain_y ? 1 : 0]);
+}
+
+static bool lay_out(const cvy_op *op, int free, layouts *all)
+{
+    *all = (layouts){0};
+    for (int i = 0; i < op->operands; i++) {
+        if (!cvy_onednn_layout_get(&op->operand[i].tensor, &all->storage[i])) {
+            return false;
+        }
+        if (i == free) {
+            all->storage[i].tag = dnnl_format_tag_any;
+        }
+        all->of[op->operand[i].role] = &all->storage[i];
+    }
+    return match_reorder(op, all);
+}
+
+static bool takes_operands(const cvy_op *op, const layouts *all, int free, const cvy_onednn_problem *problem)
+{
+    for (int i = 0; i < op->operands; i++) {
+        if (i != free && !cvy_onednn_takes(problem->description, problem->argument[i], &all->storage[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_problem *problem_out)
+{
+    const char *kind = cvy_op_kind_name(op->kind);
+    const char *pass = cvy_op_pass_name(op->pass);
+    layouts all;
+    cvy_onednn_problem problem = {0};
+    CVY_REQUIRE(describe[op->kind][op->pass], CVY_ERR_UNSUPPORTED, "onednn: no %s %s", kind, pass);
+    CVY_REQUIRE(cvy_onednn_device_get(), CVY_ERR_UNSUPPORTED, "onednn: the library has no CPU engine here");
+    CVY_REQUIRE(lay_out(op, free, &all), CVY_ERR_UNSUPPORTED, "onednn: %s %s has a type or format it does not know",
+                kind, pass);
+    for (int i = 0; i < op->operands; i++) {
+        problem.argument[i] = find_argument(op->kind, op->operand[i].role);
+    }
+    dnnl_status_t status = describe[op->kind][op->pass](op, &all, &problem.description);
+    CVY_REQUIRE(status != dnnl_out_of_memory, CVY_ERR_MEMORY, "onednn: no memory for a %s %s", kind, pass);
+    CVY_REQUIRE(status == dnnl_success, CVY_ERR_UNSUPPORTED, "onednn: no %s %s in these formats", kind, pass);
+    if (!takes_operands(op, &all, free, &problem)) {
+        cvy_onednn_problem_clear(&problem);
+        return cvy_fail(CVY_ERR_UNSUPPORTED, "onednn: %s %s would want other formats", kind, pass);
+    }
+    *problem_out = problem;
+    return CVY_OK;
+}
+
+void cvy_onednn_problem_clear(cvy_onednn_problem *problem)
+{
+    if (problem->description) {
+        dnnl_primitive_desc_destroy(problem->description);
+        problem->description = NULL;
+    }
+}
+
+const char *cvy_onednn_problem_implementation(const cvy_onednn_problem *problem)
+{
+    const char *name = NULL;
+    dnnl_status_t status = dnnl_primitive_desc_query(problem->description, dnnl_query_impl_info_str, 0, (void *)&name);
+    return status == dnnl_success && name ? name : "unknown";
+}

@@ -1,0 +1,29 @@
+/* The names that a command answers to, aliases included. */
+#ifndef CVY_BASE_OPTION_NAME_H
+#define CVY_BASE_OPTION_NAME_H
+
+#include "base/options.h"
+
+/** Whose a name is: an index into the table of options, or one of these. */
+enum { CVY_OWNER_CONFIG = -1, CVY_OWNER_HELP = -2, CVY_OWNER_NONE = -3 };
+
+/** Room for a name, with its dashes or as a variable. */
+enum { CVY_OPTION_NAME_TEXT = 96 };
+
+typedef struct cvy_option_names {
+    int count;
+    const char **name; /**< ends with NULL, for cvy_nearest() */
+    int *owner;
+    char *alias_text;
+} cvy_option_names;
+
+/** List main names, each followed by its aliases, in the order of the table, then config and help. */
+cvy_status cvy_option_names_list(const cvy_option *option, cvy_option_names *names_out);
+
+/** Release what a list owns and empty it. */
+void cvy_option_names_clear(cvy_option_names *names);
+
+/** Whose name the first @p length characters are; CVY_OWNER_NONE where they are nobody's. */
+int cvy_option_names_find(const cvy_option_names *names, const char *name, size_t length);
+
+#endif

@@ -1,0 +1,28 @@
+/* One object a command, on one line, keys in the order of the contract. */
+#include "cli/json_output.h"
+
+#include <math.h>
+#include <stdio.h>
+
+json_t *cli_json_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+json_t *cli_json_profile(const cvy_profile_row *row, int rows)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < rows; i++) {
+        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:o, s:o, s:o}", "step", row[i].name, "algorithm",
+                                              row[i].algorithm, "calls", (json_int_t)row[i].calls, "seconds",
+                                              cli_json_number(row[i].seconds), "flop", cli_json_number(row[i].flop),
+                                              "bytes", cli_json_number(row[i].bytes)));
+    }
+    return list;
+}
+
+cvy_status cli_json_print(json_t *object)
+{
+    CVY_REQUIRE(object, CVY_ERR_MEMORY, "no memory for the JSON of the result");
+    int failed = json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_decref(object);
+    CVY_REQUIRE(!failed && putchar('\n') != EOF, CVY_ERR_IO, "standard output: the result could not be written");
+    return CVY_OK;
+}

@@ -1,0 +1,119 @@
+/* The program: one line a command. Results go to standard output, all else to standard error. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/options_common.h"
+#include "cli/terminal.h"
+#include "convoy/version.h"
+
+#if !CVY_HAVE_TRAIN
+static cvy_status say_missing(const cli_command *command, int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    return cvy_fail(CVY_ERR_UNSUPPORTED,
+                    "'%s' is not in this build, which only plans: install oneDNN, OpenMP, hwloc, zlib and xxHash, and "
+                    "build again with -DCONVOY_TRAIN=ON", command->name);
+}
+
+static const cli_command missing_train = {.name = "train", .summary = "Train a model (not in this build)",
+                                          .run = say_missing};
+static const cli_command missing_eval = {.name = "eval", .summary = "Evaluate weights (not in this build)",
+                                         .run = say_missing};
+static const cli_command missing_bench = {.name = "bench", .summary = "Measure throughput (not in this build)",
+                                          .run = say_missing};
+#endif
+
+static const cli_command *const commands[] = {
+#if CVY_HAVE_TRAIN
+    &cli_train, &cli_eval, &cli_bench,
+#else
+    &missing_train, &missing_eval, &missing_bench,
+#endif
+    &cli_model,
+    &cli_doctor,
+};
+enum { COMMANDS = sizeof commands / sizeof commands[0], PROGRAM_TEXT = 64 };
+
+static void print_usage(void)
+{
+    printf("Convoy %s plans and trains convolutional neural networks.\n\nusage: convoy COMMAND [option ...]\n\n",
+           CVY_VERSION);
+    for (int i = 0; i < COMMANDS; i++) {
+        printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    }
+    printf("  %-10s %s\n", "help", "Explain a command: convoy help COMMAND");
+    printf("\nconvoy --version prints the version. Try first:\n\n"
+           "  convoy doctor\n  convoy train lenet5 --data digits --epochs 2 --out first-run\n");
+}
+
+static const cli_command *find_command(const char *name)
+{
+    int i = 0;
+    while (i < COMMANDS && strcmp(commands[i]->name, name) != 0) {
+        i++;
+    }
+    return i < COMMANDS ? commands[i] : NULL;
+}
+
+static cvy_status fail_unknown(const char *name)
+{
+    const char *names[COMMANDS + 2] = {"help"};
+    for (int i = 0; i < COMMANDS; i++) {
+        names[i + 1] = commands[i]->name;
+    }
+    const char *nearest = cvy_nearest(name, names);
+    return nearest ? cvy_fail(CVY_ERR_INPUT, "no command '%.60s'; did you mean '%s'?", name, nearest)
+                   : cvy_fail(CVY_ERR_INPUT, "no command '%.60s'; see convoy help", name);
+}
+
+/* A command sees a line of its own: "convoy train" in place of the program's name. */
+static cvy_status run_command(const char *name, int argc, char **argv)
+{
+    char program[PROGRAM_TEXT];
+    const cli_command *command = find_command(name);
+    if (!command) {
+        return fail_unknown(name);
+    }
+    snprintf(program, sizeof program, "convoy %s", command->name);
+    argv[0] = program;
+    return command->run(command, argc, argv);
+}
+
+static cvy_status run(int argc, char **argv)
+{
+    static char help_flag[] = "--help";
+    cvy_option all[CLI_MAX_OPTIONS];
+    const char *word = argc > 1 ? argv[1] : NULL;
+    CVY_REQUIRE(word, CVY_ERR_INPUT, "no command given; see convoy help");
+    if (strcmp(word, "--version") == 0) {
+        printf("convoy %s\n", CVY_VERSION);
+        return CVY_OK;
+    }
+    if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        char *line[] = {argv[0], help_flag, NULL};
+        if (argc > 2) {
+            return run_command(argv[2], 2, line);
+        }
+        print_usage();
+        return CVY_OK;
+    }
+    CVY_REQUIRE(word[0] != '-', CVY_ERR_INPUT, "the command comes first, found '%.60s'; see convoy help", word);
+    cli_select_options(CLI_ALL, all);
+    CVY_TRY(cvy_options_check_environment(all));
+    return run_command(word, argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+    cvy_status status = run(argc, argv);
+    if (status == CVY_OK && (fflush(stdout) != 0 || ferror(stdout))) {
+        status = cvy_fail(CVY_ERR_IO, "standard output: the result could not be written");
+    }
+    if (status != CVY_OK && status != CVY_PREEMPTED) {
+        fflush(stdout);
+        cli_print_error(cvy_error_message());
+    }
+    return cvy_status_exit_code(status);
+}

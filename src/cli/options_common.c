@@ -1,0 +1,177 @@
+/* The table of options. Aliases are the words of timm and torchrun. */
+#include "cli/options_common.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static const char *const optimizers[] = {
+    [CVY_OPTIMIZE_SGD] = "sgd",           [CVY_OPTIMIZE_MOMENTUM] = "momentum",
+    [CVY_OPTIMIZE_NESTEROV] = "nesterov", [CVY_OPTIMIZE_ADAMW] = "adamw", NULL,
+};
+static const char *const schedules[] = {
+    [CVY_RATE_CONSTANT] = "constant", [CVY_RATE_STEP] = "step", [CVY_RATE_COSINE] = "cosine", NULL,
+};
+static const char *const layouts[] = {"auto", "plain", "channels-last", "blocked", NULL};
+static const char *const precisions[] = {[CLI_FP32] = "fp32", [CLI_FP64] = "fp64", NULL};
+
+typedef struct row {
+    unsigned commands;
+    cvy_option option;
+} row;
+
+/* What counts samples, steps or bytes: any whole number that doubles hold exactly. */
+#define MANY 9007199254740992.0
+
+#define AT(field) .offset = offsetof(cli_options, field)
+#define HEADING(words) {CLI_ALL, {.name = words, .type = CVY_OPTION_HEADING}}
+#define FLAG(title, field, words) .name = title, .type = CVY_OPTION_FLAG, AT(field), .help = words
+#define TEXT(title, field, value, words) \
+    .name = title, .type = CVY_OPTION_TEXT, AT(field), .argument = value, .help = words
+#define WHOLE(title, field, least, most, words) \
+    .name = title, .type = CVY_OPTION_INT, AT(field), .minimum = least, .maximum = most, .argument = "N", .help = words
+#define REAL(title, field, least, most, words) \
+    .name = title, .type = CVY_OPTION_REAL, AT(field), .minimum = least, .maximum = most, .argument = "X", .help = words
+#define CHOICE(title, field, list, value, words) \
+    .name = title, .type = CVY_OPTION_CHOICE, AT(field), .choices = list, .argument = value, .help = words
+
+enum {
+    T = CLI_TRAIN | CLI_SAVED,
+    TE = T | CLI_EVAL,
+    TEB = TE | CLI_BENCH,
+    TB = T | CLI_BENCH,
+};
+
+static const row rows[] = {
+    HEADING("Model and data"),
+    {TEB | CLI_MODEL, {TEXT("model", model, "MODEL", "The model, in place of the operand: a zoo name with options "
+                            "(resnet50:classes=10) or a YAML file")}},
+    {TE, {.letter = 'd', TEXT("data", train.data, "DIR|NAME", "Folder of the data set, or digits, random: made up, "
+                              "no files needed"), .aliases = "data-dir"}},
+    {TE, {TEXT("data-kind", train.data_kind, "KIND", "Kind of the data set, where its files do not tell")}},
+    {TE, {WHOLE("train-samples", train.train_samples, 0, MANY, "Use at most N training samples; 0: all"),
+          .aliases = "train-num-samples"}},
+    {TE, {WHOLE("test-samples", train.test_samples, 0, MANY, "Use at most N test samples; 0: all"),
+          .aliases = "val-num-samples"}},
+    {T, {TEXT("weights", train.weights, "FILE", "Start from the weights of a safetensors file, such as a saved "
+              "state_dict"), .aliases = "initial-checkpoint"}},
+    {CLI_EVAL, {TEXT("checkpoint", checkpoint, "PATH", "Weights to evaluate: a checkpoint, a run or a safetensors "
+                     "file")}},
+    {CLI_MODEL, {FLAG("list", list, "List the models of the zoo and their options")}},
+
+    HEADING("Training"),
+    {TEB | CLI_MODEL, {.letter = 'b', .name = "batch", .type = CVY_OPTION_COUNT, AT(train.batch), .minimum = 1,
+                       .maximum = 1 << 24, .argument = "N[/rank]", .help = "Samples an iteration",
+                       .aliases = "batch-size"}},
+    {T, {.letter = 'e', WHOLE("epochs", train.epochs, 1, MANY, "Go through the training samples N times")}},
+    {T, {WHOLE("steps", train.steps, 0, MANY, "Stop after N iterations, whatever --epochs says; 0: by epochs"),
+         .aliases = "max-steps"}},
+    {TB, {CHOICE("optimizer", train.optimizer, optimizers, "NAME", "Rule that updates the weights"),
+          .aliases = "opt"}},
+    {T, {REAL("learning-rate", train.learning_rate, 0, 1e6, "Learning rate after warm-up"), .aliases = "lr"}},
+    {TB, {REAL("momentum", train.momentum, 0, 1, "Momentum of momentum and nesterov")}},
+    {TB, {REAL("weight-decay", train.weight_decay, 0, 1e6, "Weight decay; adamw's is decoupled; 0: none")}},
+    {T, {REAL("beta1", train.beta1, 0, 1, "Decay of adamw's first moment")}},
+    {T, {REAL("beta2", train.beta2, 0, 1, "Decay of adamw's second moment")}},
+    {T, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of adamw's second moment"), .aliases = "opt-eps"}},
+    {T, {CHOICE("schedule", train.rate, schedules, "NAME", "How the learning rate goes"), .aliases = "sched"}},
+    {T, {REAL("warmup-epochs", train.warmup_epochs, 0, MANY, "Raise the learning rate from 0 over the first X "
+              "epochs; 0: no warm-up")}},
+    {T, {REAL("step-epochs", train.step_epochs, 1e-6, MANY, "Epochs between two steps of --schedule step"),
+         .aliases = "decay-epochs"}},
+    {T, {REAL("gamma", train.gamma, 0, 1, "Factor of a step of --schedule step"), .aliases = "decay-rate"}},
+    {T, {WHOLE("seed", train.seed, 0, MANY, "Seed of all random numbers: the same seed, the same run")}},
+
+    HEADING("Machine"),
+    {TEB, {.letter = 't', WHOLE("threads", threads, 0, 4096, "Threads; 0: one for each core that this process may "
+                                "use"), .aliases = "threads-per-rank"}},
+    {TEB, {TEXT("backend", train.backend, "NAME", "Kernels to compute with: onednn, cpu or ref; the fastest in this "
+                "build where not given")}},
+    {TEB, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory")}},
+    {TEB, {CHOICE("precision", precision, precisions, "TYPE", "Floating type; fp64 runs on backend ref alone"),
+           .aliases = "amp-dtype"}},
+    {TB, {TEXT("strategy", strategy, "NAME", "How the work is cut over ranks; this version has serial alone")}},
+    {CLI_BENCH, {WHOLE("iterations", iterations, 1, 1e9, "Iterations to measure"), .aliases = "num-bench-iter"}},
+    {CLI_BENCH, {WHOLE("warmup", warmup, 0, 1e9, "Iterations before those that are measured"),
+                 .aliases = "num-warm-iter"}},
+    {CLI_DOCTOR, {FLAG("kernels", kernels, "Also compare the fastest kernels of this build with the plain ones")}},
+
+    HEADING("Run and checkpoints"),
+    {CLI_TRAIN, {.letter = 'o', TEXT("out", train.out, "RUN", "Folder of the run: config, metrics, checkpoints; "
+                                     "nothing is written where not given"), .aliases = "output"}},
+    {CLI_TRAIN, {TEXT("resume", train.resume, "RUN", "Go on with a run from its last whole checkpoint, with its own "
+                      "options")}},
+    {T, {WHOLE("checkpoint-every", train.checkpoint_every, 0, MANY, "Iterations between checkpoints; 0: at the end "
+               "of each epoch"), .aliases = "recovery-interval"}},
+    {T, {WHOLE("keep-checkpoints", keep_checkpoints, 1, 1e6, "Keep the last N checkpoints, and the best"),
+         .aliases = "checkpoint-hist"}},
+
+    HEADING("Output"),
+    {CLI_TRAIN | CLI_BENCH, {FLAG("log-view", log_view, "Print the time of every kind of step at the end")}},
+    {CLI_TRAIN, {TEXT("timeline", train.timeline, "FILE", "Write the first iterations as a Chrome trace, for "
+                      "ui.perfetto.dev")}},
+    {CLI_TRAIN, {WHOLE("timeline-steps", train.timeline_steps, 1, 1e6, "Iterations that the timeline holds")}},
+    {CLI_ALL & ~CLI_SAVED, {FLAG("json", json, "Print the result as JSON on standard output")}},
+    {CLI_TRAIN | CLI_EVAL, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the result, warnings and "
+                                                "errors")}},
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+_Static_assert(sizeof rows / sizeof rows[0] < (size_t)CLI_MAX_OPTIONS, "the table has outgrown its room");
+_Static_assert(sizeof(cvy_optimizer_name) == sizeof(int) && sizeof(cvy_rate_kind) == sizeof(int) &&
+               sizeof(cli_precision) == sizeof(int), "a choice is written as an int");
+
+const cli_options cli_options_init = {
+    .train = CVY_TRAIN_OPTIONS_INIT, .strategy = "serial", .keep_checkpoints = 2, .warmup = 3, .iterations = 20,
+};
+
+void cli_select_options(unsigned commands, cvy_option option_out[CLI_MAX_OPTIONS])
+{
+    int count = 0;
+    for (int i = 0; i < ROWS; i++) {
+        if (!(rows[i].commands & commands)) {
+            continue;
+        }
+        bool heading = rows[i].option.type == CVY_OPTION_HEADING;
+        bool empty = count > 0 && option_out[count - 1].type == CVY_OPTION_HEADING;
+        option_out[heading && empty ? count - 1 : count++] = rows[i].option; /* a heading over nothing gives way */
+    }
+    count -= count > 0 && option_out[count - 1].type == CVY_OPTION_HEADING;
+    option_out[count] = (cvy_option){.name = NULL};
+}
+
+/* What the library's struct says in types of its own. */
+static cvy_status complete_options(cli_options *options)
+{
+    CVY_REQUIRE(strcmp(options->strategy, "serial") == 0, CVY_ERR_UNSUPPORTED,
+                "--strategy %.60s: training on several ranks is not in this version; there is serial",
+                options->strategy);
+    cvy_train_options *train = &options->train;
+    train->threads = (int)options->threads;
+    train->keep_checkpoints = (int)options->keep_checkpoints;
+    train->layout = layouts[options->layout];
+    train->double_precision = options->precision == CLI_FP64;
+    if (train->double_precision && !train->backend) {
+        train->backend = "ref";
+    }
+    return CVY_OK;
+}
+
+cvy_status cli_parse(const cli_command *command, int argc, char **argv, cli_options *options,
+                     cvy_parsed_options *parsed_out)
+{
+    cvy_option option[CLI_MAX_OPTIONS];
+    cli_select_options(command->rows, option);
+    cvy_command_options table = {.command = command->name,
+                                 .operands = command->operands,
+                                 .max_operands = command->max_operands,
+                                 .summary = command->summary,
+                                 .examples = command->examples,
+                                 .option = option};
+    CVY_TRY(cvy_options_parse(&table, argc, argv, options, parsed_out));
+    if (parsed_out->help) {
+        fputs(parsed_out->help, stdout);
+        return CVY_OK;
+    }
+    return complete_options(options);
+}

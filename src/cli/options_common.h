@@ -1,0 +1,73 @@
+/*
+ * The options of all commands, in one table over one struct: a name means the same everywhere, and a command says by
+ * its bit which rows it takes. Also what every command's file declares of itself.
+ */
+#ifndef CVY_CLI_OPTIONS_COMMON_H
+#define CVY_CLI_OPTIONS_COMMON_H
+
+#include "base/options.h"
+#include "convoy/train.h"
+
+/** Which commands take a row of the table. */
+enum {
+    CLI_TRAIN = 1,
+    CLI_EVAL = 2,
+    CLI_MODEL = 4,
+    CLI_BENCH = 8,
+    CLI_DOCTOR = 16,
+    CLI_SAVED = 32, /**< kept in a run's config.yaml */
+    CLI_ALL = 63
+};
+
+typedef enum cli_precision { CLI_FP32, CLI_FP64 } cli_precision;
+
+/** What the command line can say; start from CLI_OPTIONS_INIT. */
+typedef struct cli_options {
+    cvy_train_options train; /**< threads, keep_checkpoints, layout, double_precision are set out of those below */
+    const char *model, *checkpoint, *strategy;
+    int64_t threads, keep_checkpoints, warmup, iterations;
+    int layout;
+    cli_precision precision;
+    bool json, quiet, log_view, list, kernels;
+} cli_options;
+
+extern const cli_options cli_options_init;
+
+/** A command. main.c lists them. */
+typedef struct cli_command {
+    const char *name, *operands;
+    int max_operands;
+    unsigned rows;                /**< CLI_… */
+    const char *summary, *examples;
+    cvy_status (*run)(const struct cli_command *command, int argc, char **argv);
+} cli_command;
+
+extern const cli_command cli_train, cli_eval, cli_model, cli_bench, cli_doctor;
+
+/** Room for the table. */
+enum { CLI_MAX_OPTIONS = 64 };
+
+/** Copy the rows of some commands; ends with a NULL name. Headings come with what stands under them. */
+void cli_select_options(unsigned rows, cvy_option option_out[CLI_MAX_OPTIONS]);
+
+/**
+ * Parse a command's line over what @p options holds. Help, where it is asked for, is printed: `help` of @p parsed_out
+ * then says that the command is done.
+ *
+ * @param[out] parsed_out released with cvy_parsed_options_clear(), after the options' texts are no longer needed
+ * @retval CVY_ERR_INPUT       see cvy_options_parse()
+ * @retval CVY_ERR_UNSUPPORTED a strategy that needs several ranks
+ */
+cvy_status cli_parse(const cli_command *command, int argc, char **argv, cli_options *options,
+                     cvy_parsed_options *parsed_out);
+
+/** Lay a run's config.yaml under the command line: read RUN/config.yaml into @p options. */
+cvy_status cli_load_run(const char *run, cli_options *options, cvy_parsed_options *parsed_out);
+
+/** Write RUN/config.yaml: the options in force, with folders and files by their whole path. */
+cvy_status cli_save_run(const char *run, const cli_options *options);
+
+/** Whether a folder is a run: it holds a config.yaml. */
+bool cli_is_run(const char *path);
+
+#endif

@@ -1,0 +1,33 @@
+/* The handler does what a handler may: it sets a flag and writes one line. */
+#include "cli/signals.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+static volatile int stop;
+
+static void handle(int number)
+{
+    static const char words[] = "\nstopping: the iteration under way is finished first; ^C again ends at once\n";
+    stop = 1;
+    if (number == SIGINT && isatty(STDERR_FILENO) && write(STDERR_FILENO, words, sizeof words - 1) < 0) {
+        return; /* nobody to tell */
+    }
+}
+
+const volatile int *cli_catch_signals(void)
+{
+    static const int asking[] = {SIGINT, SIGTERM, SIGUSR1};
+    for (size_t i = 0; i < sizeof asking / sizeof asking[0]; i++) {
+        struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
+        sigemptyset(&action.sa_mask);
+        if (asking[i] == SIGINT) {
+            action.sa_flags |= (int)SA_RESETHAND; /* the second one is the system's: it ends the process */
+        }
+        sigaction(asking[i], &action, NULL);
+    }
+    return &stop;
+}
+
+void cli_request_stop(void) { stop = 1; }

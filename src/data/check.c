@@ -1,0 +1,34 @@
+/* Whether a data set suits the model: one line that says what to change. */
+#include "data/kind.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* The options that give a zoo model such an input: "channels=1,size=28"; only square 2-D samples have them. */
+static const char *suggest_options(const cvy_shape *sample, char text[CVY_SHAPE_TEXT])
+{
+    if (sample->dims != 3 || sample->extent[1] != sample->extent[2]) {
+        return "a model of that input";
+    }
+    snprintf(text, CVY_SHAPE_TEXT, "a model of that input, as with options channels=%" PRId64 ",size=%" PRId64,
+             sample->extent[0], sample->extent[1]);
+    return text;
+}
+
+cvy_status cvy_data_check_sample(const char *what, const cvy_shape *found, const cvy_data_options *options)
+{
+    char has[CVY_SHAPE_TEXT], takes[CVY_SHAPE_TEXT], advice[CVY_SHAPE_TEXT];
+    CVY_REQUIRE(cvy_shape_equal(found, &options->sample), CVY_ERR_DATA,
+                "%s: samples are %s, but the model takes %s; use %s", what, cvy_shape_print(found, has),
+                cvy_shape_print(&options->sample, takes), suggest_options(found, advice));
+    return CVY_OK;
+}
+
+cvy_status cvy_data_check_target(const char *what, cvy_target offered, const cvy_data_options *options)
+{
+    static const char *const word[] = {[CVY_TARGET_CLASS] = "classes", [CVY_TARGET_VALUES] = "values"};
+    CVY_REQUIRE(offered == options->target, CVY_ERR_DATA,
+                "%s: labels are %s, but the model's loss takes %s; use a model with another loss", what, word[offered],
+                word[options->target]);
+    return CVY_OK;
+}

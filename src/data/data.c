@@ -1,0 +1,200 @@
+/*
+ * The one list of kinds of data sets, and how a user's words find one: an explicit kind, else the name of a synthetic
+ * set, else the first kind whose files lie in the folder. A kind is one file and one line in the table.
+ */
+#include "data/data.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "data/kind.h"
+
+extern const cvy_data_kind cvy_data_kind_idx;
+extern const cvy_data_kind cvy_data_kind_digits;
+extern const cvy_data_kind cvy_data_kind_random;
+
+/* Folders are asked in this order. */
+static const cvy_data_kind *const kinds[] = {
+    &cvy_data_kind_idx,
+    &cvy_data_kind_digits,
+    &cvy_data_kind_random,
+};
+enum { KINDS = sizeof kinds / sizeof kinds[0], LIST_BYTES = 512 };
+
+/* Which kinds a list is about. */
+typedef enum kind_filter { ALL_KINDS, SYNTHETIC_KINDS, FILE_KINDS } kind_filter;
+
+const cvy_data_kind *cvy_data_kind_get(int i) { return i >= 0 && i < KINDS ? kinds[i] : NULL; }
+
+static bool passes(const cvy_data_kind *kind, kind_filter filter)
+{
+    return filter == ALL_KINDS || kind->synthetic == (filter == SYNTHETIC_KINDS);
+}
+
+/* "idx, digits, random"; with help "idx (…), …" */
+static const char *list_kinds(kind_filter filter, bool with_help, char text[LIST_BYTES])
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (int i = 0; i < KINDS && length < LIST_BYTES; i++) {
+        if (passes(kinds[i], filter)) {
+            const char *comma = length ? ", " : "";
+            length += (size_t)snprintf(text + length, LIST_BYTES - length, with_help ? "%s%s (%s)" : "%s%s", comma,
+                                       kinds[i]->name, kinds[i]->help);
+        }
+    }
+    return text;
+}
+
+static const cvy_data_kind *find_kind(const char *name, kind_filter filter)
+{
+    for (int i = 0; i < KINDS; i++) {
+        if (passes(kinds[i], filter) && strcmp(kinds[i]->name, name) == 0) {
+            return kinds[i];
+        }
+    }
+    return NULL;
+}
+
+/* The kind's name that is nearest to a word; NULL where none is near. */
+static const char *find_nearest(const char *word, kind_filter filter)
+{
+    const char *names[KINDS + 1] = {NULL};
+    int count = 0;
+    for (int i = 0; i < KINDS; i++) {
+        if (passes(kinds[i], filter)) {
+            names[count++] = kinds[i]->name;
+        }
+    }
+    return cvy_nearest(word, names);
+}
+
+static cvy_status check_folder(const char *folder)
+{
+    DIR *entries = opendir(folder);
+    CVY_REQUIRE(entries, CVY_ERR_DATA, "%s: cannot open the data folder: %s", folder, strerror(errno));
+    int count = 0;
+    const struct dirent *entry;
+    while (!count && (entry = readdir(entries))) {
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    }
+    closedir(entries);
+    CVY_REQUIRE(count, CVY_ERR_DATA, "%s: the data folder is empty", folder);
+    return CVY_OK;
+}
+
+static cvy_status detect_kind(const char *folder, const cvy_data_kind **kind_out)
+{
+    char list[LIST_BYTES];
+    const char *nearest = strchr(folder, '/') || cvy_folder_exists(folder) ? NULL : find_nearest(folder, SYNTHETIC_KINDS);
+    CVY_REQUIRE(!nearest, CVY_ERR_INPUT, "no data set or folder '%s': did you mean '%s'? Known by name: %s", folder,
+                nearest, list_kinds(SYNTHETIC_KINDS, false, list));
+    CVY_REQUIRE(cvy_folder_exists(folder) || cvy_file_exists(folder), CVY_ERR_DATA,
+                "%s: no such data folder; without a folder there are %s", folder,
+                list_kinds(SYNTHETIC_KINDS, false, list));
+    CVY_REQUIRE(cvy_folder_exists(folder), CVY_ERR_DATA, "%s: a file, expected the folder that holds it", folder);
+    CVY_TRY(check_folder(folder));
+    for (int i = 0; i < KINDS; i++) {
+        if (!kinds[i]->synthetic && kinds[i]->detect(folder)) {
+            *kind_out = kinds[i];
+            return CVY_OK;
+        }
+    }
+    return cvy_fail(CVY_ERR_DATA, "%s: holds no data set of a known kind; there are %s", folder,
+                    list_kinds(FILE_KINDS, true, list));
+}
+
+static cvy_status choose_kind(const cvy_data_options *options, const cvy_data_kind **kind_out)
+{
+    char list[LIST_BYTES];
+    if (!options->kind) {
+        *kind_out = find_kind(options->source, SYNTHETIC_KINDS);
+        return *kind_out ? CVY_OK : detect_kind(options->source, kind_out);
+    }
+    const cvy_data_kind *kind = find_kind(options->kind, ALL_KINDS);
+    const char *nearest = kind ? NULL : find_nearest(options->kind, ALL_KINDS);
+    CVY_REQUIRE(kind, CVY_ERR_INPUT, "no data kind '%s'%s%s%s; there are %s", options->kind,
+                nearest ? ": did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "",
+                list_kinds(ALL_KINDS, false, list));
+    if (kind->synthetic) {
+        CVY_REQUIRE(strcmp(kind->name, options->source) == 0, CVY_ERR_INPUT,
+                    "data kind %s is made up and reads no files, but the data set is '%s'; name %s as the data set",
+                    kind->name, options->source, kind->name);
+    } else {
+        CVY_TRY(check_folder(options->source));
+    }
+    *kind_out = kind;
+    return CVY_OK;
+}
+
+static cvy_status check_options(const cvy_data_options *options)
+{
+    char text[CVY_SHAPE_TEXT];
+    const cvy_shape *sample = &options->sample;
+    CVY_REQUIRE(options->source && options->source[0], CVY_ERR_ARG, "no data set is named");
+    CVY_TRY(cvy_shape_check(sample, "a sample of the model's input"));
+    CVY_REQUIRE(sample->dims == 3 || sample->dims == 4, CVY_ERR_INPUT,
+                "the model takes samples of shape %s; data sets give CxHxW or CxDxHxW", cvy_shape_print(sample, text));
+    CVY_REQUIRE(options->classes >= 1 && options->classes <= INT32_MAX, CVY_ERR_ARG,
+                "classes (of a regression: outputs) must be 1 to %d, got %" PRId64, INT32_MAX, options->classes);
+    CVY_REQUIRE(options->train_count >= 0 && options->test_count >= 0, CVY_ERR_ARG,
+                "counts of samples must not be negative, got %" PRId64 " and %" PRId64, options->train_count,
+                options->test_count);
+    return CVY_OK;
+}
+
+cvy_status cvy_data_open(const cvy_data_options *options, cvy_data **data_out)
+{
+    cvy_status status = CVY_OK;
+    const cvy_data_kind *kind;
+    CVY_TRY(check_options(options));
+    CVY_TRY(choose_kind(options, &kind));
+    cvy_data *data = cvy_calloc(1, sizeof *data);
+    if (!data) {
+        return CVY_ERR_MEMORY;
+    }
+    data->kind = kind;
+    CVY_TRY_GOTO(status, done, kind->open(options, &data->info, &data->state));
+    *data_out = data; /* the caller owns it from here */
+    data = NULL;
+done:
+    cvy_free(data);
+    return status;
+}
+
+void cvy_data_close(cvy_data **data)
+{
+    if (*data) {
+        (*data)->kind->close((*data)->state);
+        cvy_free(*data);
+        *data = NULL;
+    }
+}
+
+const cvy_data_info *cvy_data_get_info(const cvy_data *data) { return &data->info; }
+
+const char *cvy_data_kind_name(const cvy_data *data) { return data->kind->name; }
+
+cvy_status cvy_data_read(const cvy_data *data, cvy_split split, int64_t index, float *x_out, void *label_out)
+{
+    CVY_REQUIRE(index >= 0 && index < data->info.count[split], CVY_ERR_ARG,
+                "sample %" PRId64 " of %s: there are %" PRId64, index, data->kind->name, data->info.count[split]);
+    return data->kind->read(data->state, split, index, x_out, label_out);
+}
+
+int64_t cvy_data_sample_bytes(const cvy_data *data)
+{
+    return cvy_shape_elements(&data->info.sample) * cvy_dtype_bytes(CVY_F32);
+}
+
+int64_t cvy_data_label_bytes(const cvy_data *data)
+{
+    return data->info.target == CVY_TARGET_CLASS ? cvy_dtype_bytes(CVY_I32)
+                                                 : data->info.values * cvy_dtype_bytes(CVY_F32);
+}

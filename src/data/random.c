@@ -1,0 +1,102 @@
+/*
+ * Noise of any shape, for measuring throughput and for tests of models that no data set fits: standard normal numbers,
+ * two from every two words of Philox (Box-Muller, in float), labels uniform. Element e of sample i is a function of
+ * (seed, split, i, e): block e / 4, lane e % 4.
+ */
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "data/kind.h"
+
+enum { TRAIN_COUNT = 1280, TEST_COUNT = 256 };
+
+/* What `time` is in the counter of a sample's words. */
+enum { PIXEL_WORDS, LABEL_WORDS };
+
+typedef struct noise {
+    uint64_t seed;
+    int64_t elements;
+    cvy_target target;
+    int64_t labels; /* classes, or values a sample */
+} noise;
+
+static cvy_status open_random(const cvy_data_options *options, cvy_data_info *info_out, void **state_out)
+{
+    int64_t elements = cvy_shape_elements(&options->sample);
+    CVY_REQUIRE(elements / 4 <= UINT32_MAX, CVY_ERR_DATA, "random: samples of %" PRId64 " elements are beyond 2^34",
+                elements);
+    CVY_REQUIRE(options->train_count <= UINT32_MAX && options->test_count <= UINT32_MAX, CVY_ERR_DATA,
+                "random: at most %" PRIu32 " samples a split, asked for %" PRId64 " and %" PRId64, UINT32_MAX,
+                options->train_count, options->test_count);
+    noise *state = cvy_calloc(1, sizeof *state);
+    if (!state) {
+        return CVY_ERR_MEMORY;
+    }
+    bool has_classes = options->target == CVY_TARGET_CLASS;
+    *state = (noise){options->seed, elements, options->target, options->classes};
+    *info_out = (cvy_data_info){
+        .sample = options->sample,
+        .target = options->target,
+        .classes = has_classes ? options->classes : 0,
+        .values = has_classes ? 0 : options->classes,
+        .count = {options->train_count ? options->train_count : TRAIN_COUNT,
+                  options->test_count ? options->test_count : TEST_COUNT},
+    };
+    *state_out = state;
+    return CVY_OK;
+}
+
+static void close_random(void *state) { cvy_free(state); }
+
+/* Two independent normal numbers; the angle has 24 bits, the radius 24 and never the logarithm of 0. */
+static void make_normal_pair(uint32_t radius_word, uint32_t angle_word, float *pair_out)
+{
+    float radius = sqrtf(-2.0f * logf(1.0f - cvy_random_unit(radius_word)));
+    float angle = 6.28318530718f * cvy_random_unit(angle_word);
+    pair_out[0] = radius * cosf(angle);
+    pair_out[1] = radius * sinf(angle);
+}
+
+static void read_label(const noise *state, cvy_split split, int64_t index, void *label_out)
+{
+    if (state->target == CVY_TARGET_CLASS) {
+        cvy_words words = cvy_random_words(state->seed, CVY_PURPOSE_SYNTHETIC_DATA, split, LABEL_WORDS,
+                                           (uint32_t)index, 0);
+        *(int32_t *)label_out = (int32_t)cvy_random_below(words.v[0], words.v[1], (uint64_t)state->labels);
+        return;
+    }
+    float *values = label_out;
+    for (int64_t i = 0; i < state->labels; i++) {
+        cvy_words words = cvy_random_words(state->seed, CVY_PURPOSE_SYNTHETIC_DATA, split, LABEL_WORDS,
+                                           (uint32_t)index, (uint32_t)(i / 4));
+        values[i] = 2.0f * cvy_random_unit(words.v[i % 4]) - 1.0f;
+    }
+}
+
+static cvy_status read_random(const void *opaque, cvy_split split, int64_t index, float *x_out, void *label_out)
+{
+    const noise *state = opaque;
+    for (int64_t first = 0; first < state->elements; first += 4) {
+        cvy_words words = cvy_random_words(state->seed, CVY_PURPOSE_SYNTHETIC_DATA, split, PIXEL_WORDS,
+                                           (uint32_t)index, (uint32_t)(first / 4));
+        float four[4];
+        make_normal_pair(words.v[0], words.v[1], four);
+        make_normal_pair(words.v[2], words.v[3], four + 2);
+        for (int64_t i = first; i < first + 4 && i < state->elements; i++) {
+            x_out[i] = four[i - first];
+        }
+    }
+    read_label(state, split, index, label_out);
+    return CVY_OK;
+}
+
+const cvy_data_kind cvy_data_kind_random = {
+    .name = "random",
+    .help = "normal noise of the model's shape",
+    .synthetic = true,
+    .open = open_random,
+    .close = close_random,
+    .read = read_random,
+};

@@ -1,0 +1,114 @@
+/* Evaluation: running statistics, every sample of the test split once; samples that fill up the last batch count nothing. */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "runtime/checkpoint.h"
+#include "runtime/session.h"
+
+static void tell_progress(const cvy_train_observer *observer, const cvy_evaluation *so_far, int64_t total, double start_s)
+{
+    if (!observer || !observer->progress) {
+        return;
+    }
+    double seconds = cvy_clock_s() - start_s;
+    double rate = seconds > 0.0 ? (double)so_far->samples / seconds : 0.0;
+    cvy_train_progress progress = {.sample = so_far->samples,
+                                   .samples = total,
+                                   .loss = so_far->loss / (double)so_far->samples,
+                                   .accuracy = so_far->accuracy,
+                                   .images_per_s = rate,
+                                   .left_s = rate > 0.0 ? (double)(total - so_far->samples) / rate : 0.0};
+    observer->progress(observer->context, &progress);
+}
+
+static cvy_status evaluate_batches(cvy_session *session, const cvy_train_options *options, cvy_loader *loader,
+                                   const cvy_train_observer *observer, cvy_evaluation *sum)
+{
+    int64_t total = cvy_data_get_info(session->data)->count[CVY_SPLIT_TEST];
+    double start_s = cvy_clock_s();
+    for (;;) {
+        cvy_batch batch;
+        cvy_executor_result result;
+        CVY_TRY(cvy_loader_next(loader, &batch));
+        if (batch.samples == 0) {
+            return CVY_OK;
+        }
+        cvy_run run = {.seed = options->seed, .samples = batch.samples, .loss_scale = 1.0};
+        cvy_executor_batch view = {batch.x, batch.label, batch.samples};
+        CVY_TRY(cvy_executor_run(session->executor, CVY_SCHEDULE_EVALUATE, &view, &run, &result));
+        sum->samples += batch.samples;
+        sum->correct += result.correct;
+        sum->loss += result.loss;
+        sum->accuracy = session->classes ? (double)sum->correct / (double)sum->samples : NAN;
+        cvy_loader_release(loader, &batch);
+        tell_progress(observer, sum, total, start_s);
+        if (options->stop && *options->stop) {
+            return cvy_fail(CVY_PREEMPTED, "stopped by a signal during evaluation");
+        }
+    }
+}
+
+cvy_status cvy_session_evaluate(cvy_session *session, const cvy_train_options *options,
+                                const cvy_train_observer *observer, cvy_evaluation *evaluation_out)
+{
+    cvy_evaluation sum = {0};
+    cvy_loader *loader = NULL;
+    double start_s = cvy_clock_s();
+    cvy_status status = cvy_session_loader(session, options, CVY_SPLIT_TEST, &loader);
+    CVY_TRY_GOTO(status, done, status);
+    CVY_TRY_GOTO(status, done, cvy_loader_start(loader, 0, 0));
+    CVY_TRY_GOTO(status, done, evaluate_batches(session, options, loader, observer, &sum));
+    sum.loss = sum.samples ? sum.loss / (double)sum.samples : NAN;
+    sum.accuracy = sum.samples && session->classes ? (double)sum.correct / (double)sum.samples : NAN;
+    sum.seconds = cvy_clock_s() - start_s;
+    sum.images_per_s = sum.seconds > 0.0 ? (double)sum.samples / sum.seconds : 0.0;
+    *evaluation_out = sum;
+done:
+    cvy_loader_destroy(&loader);
+    return status;
+}
+
+/* A safetensors file, a checkpoint's folder, or a run's. */
+static cvy_status load_weights(const char *checkpoint, cvy_executor *executor, const cvy_model *model)
+{
+    cvy_state *state = NULL;
+    cvy_position position;
+    cvy_status status = CVY_OK;
+    char *folder = NULL;
+    char *found = NULL;
+    cvy_state copy = *cvy_executor_state(executor);
+    state = &copy;
+    if (!cvy_folder_exists(checkpoint)) {
+        return cvy_weights_load(checkpoint, state);
+    }
+    folder = cvy_path_join(checkpoint, "checkpoints");
+    if (!folder) {
+        return CVY_ERR_MEMORY;
+    }
+    if (cvy_folder_exists(folder)) {
+        CVY_TRY_GOTO(status, done, cvy_checkpoint_find_best(folder, &found));
+    }
+    CVY_TRY_GOTO(status, done, cvy_checkpoint_load(found ? found : checkpoint, state, &position));
+    CVY_REQUIRE_GOTO(status, done, position.model_hash == cvy_model_hash(model), CVY_ERR_CHECKPOINT,
+                     "%s: saved from another model than %s", checkpoint, cvy_model_name(model));
+done:
+    cvy_free(folder);
+    cvy_free(found);
+    return status;
+}
+
+cvy_status cvy_evaluate(const cvy_model *model, const char *checkpoint, const cvy_train_options *options,
+                        const cvy_train_observer *observer, cvy_evaluation *evaluation_out)
+{
+    cvy_session session;
+    cvy_status status = cvy_session_open(model, options, false, true, &session);
+    CVY_TRY_GOTO(status, done, status);
+    CVY_TRY_GOTO(status, done, load_weights(checkpoint, session.executor, model));
+    CVY_TRY_GOTO(status, done, cvy_session_evaluate(&session, options, observer, evaluation_out));
+done:
+    cvy_session_close(&session);
+    return status;
+}

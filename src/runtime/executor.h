@@ -1,0 +1,80 @@
+/*
+ * The executor acts out the schedules of a plan: it owns the two arenas that the plan asks for and one kernel for each
+ * step, and walks the steps in their order.
+ */
+#ifndef CVY_RUNTIME_EXECUTOR_H
+#define CVY_RUNTIME_EXECUTOR_H
+
+#include "plan/plan.h"
+#include "runtime/state.h"
+#include "runtime/timeline.h"
+
+typedef struct cvy_executor cvy_executor;
+
+/** A batch as the loader gives it. */
+typedef struct cvy_executor_batch {
+    const float *x;      /**< samples in plain order; NULL: the input buffer is already filled */
+    const void *label;   /**< i32 [samples] or f32 [samples * values]; NULL: filled already */
+    int64_t samples;     /**< at most the schedule's batch; the rest is zeroed and counts nothing */
+} cvy_executor_batch;
+
+/** What an iteration found. */
+typedef struct cvy_executor_result {
+    double loss;         /**< scaled as asked */
+    int64_t correct;
+} cvy_executor_result;
+
+/** What a step took, summed over its runs since the last reset. */
+typedef struct cvy_step_profile {
+    int64_t calls;
+    double seconds;
+} cvy_step_profile;
+
+/**
+ * Take the memory of a plan and make its kernels.
+ *
+ * Not collective on one rank. @p plan is borrowed and must outlive the executor.
+ * @param[out] executor_out released with cvy_executor_destroy()
+ * @retval CVY_ERR_MEMORY     the arenas cannot be had
+ * @retval CVY_ERR_INFEASIBLE a kernel cannot be made, or wants other scratch memory than planned; the layer is named
+ */
+cvy_status cvy_executor_create(const cvy_plan *plan, cvy_executor **executor_out);
+
+/** Release and set to NULL; NULL is fine. */
+void cvy_executor_destroy(cvy_executor **executor);
+
+/**
+ * Run one iteration of a schedule. Allocates nothing.
+ *
+ * @param[in]  run         what differs from one iteration to the next; samples and loss_scale as the caller wants them
+ * @retval CVY_ERR_DIVERGED the loss or a gradient is not finite; the message names the first layer whose output is not
+ */
+cvy_status cvy_executor_run(cvy_executor *executor, cvy_schedule_kind kind, const cvy_executor_batch *batch,
+                            const cvy_run *run, cvy_executor_result *result_out);
+
+/** Memory of a buffer of a schedule. Valid as long as the executor; transient ones only while they live. */
+void *cvy_executor_memory(const cvy_executor *executor, cvy_schedule_kind kind, int buffer);
+
+/** Index of the buffer of a content, layer or parameter (-1: any) and part (-1: any); -1 if absent. */
+int cvy_executor_find(const cvy_executor *executor, cvy_schedule_kind kind, cvy_content content, int layer,
+                      int parameter);
+
+/** Persistent tensors by name. Borrowed; valid as long as the executor. */
+const cvy_state *cvy_executor_state(const cvy_executor *executor);
+
+/** Memory of the loader's slots, one behind the other, as the plan placed them. */
+void *cvy_executor_slots(const cvy_executor *executor);
+
+/** Profile of the steps of a schedule, as many as it has. */
+const cvy_step_profile *cvy_executor_profile(const cvy_executor *executor, cvy_schedule_kind kind);
+
+/** Start the profiles anew. */
+void cvy_executor_reset_profile(cvy_executor *executor);
+
+/** Note every step in a timeline from now on; NULL stops that. Borrowed. */
+void cvy_executor_set_timeline(cvy_executor *executor, cvy_timeline *timeline);
+
+/** Fill all parameters as their layers say: a function of (seed, parameter, element). Optimizer state becomes zero. */
+cvy_status cvy_executor_initialise(cvy_executor *executor, uint64_t seed);
+
+#endif

@@ -1,0 +1,54 @@
+/* A run's folder: plan.yaml, metrics.jsonl, checkpoints. Without one (path NULL) every function does nothing. */
+#ifndef CVY_RUNTIME_RUN_FOLDER_H
+#define CVY_RUNTIME_RUN_FOLDER_H
+
+#include "convoy/train.h"
+#include "plan/plan.h"
+#include "runtime/checkpoint.h"
+#include "runtime/metrics.h"
+#include "runtime/timeline.h"
+
+typedef struct cvy_run_folder {
+    char *path;                 /**< NULL: the run leaves no trace */
+    char *checkpoints;          /**< folder of the checkpoints */
+    char last_checkpoint[512];
+    cvy_metrics *metrics;
+    cvy_timeline *timeline;     /**< of the run, wherever its file lies */
+} cvy_run_folder;
+
+/**
+ * Make the folder, or find the one to go on with.
+ *
+ * @retval CVY_ERR_INPUT `out` holds a run already; `resume` holds none
+ */
+cvy_status cvy_run_folder_open(const cvy_train_options *options, cvy_run_folder *folder_out);
+
+/**
+ * Load the newest whole checkpoint.
+ *
+ * @param[in,out] position in: seed and model of this run, which the checkpoint must have
+ * @param[out]    from_out path of the checkpoint; cvy_free()
+ */
+cvy_status cvy_run_folder_resume(const cvy_run_folder *folder, cvy_state *state, cvy_position *position,
+                                 char **from_out, int *skipped_out);
+
+/** Save plan.yaml and start metrics.jsonl at the position: lines of later steps are dropped. */
+cvy_status cvy_run_folder_open_metrics(cvy_run_folder *folder, const cvy_plan *plan, const cvy_position *position);
+
+/** Save a checkpoint, note it, remove those that are not kept. */
+cvy_status cvy_run_folder_save(cvy_run_folder *folder, const cvy_state *state, const cvy_position *position, int keep);
+
+/** Lines of metrics.jsonl. */
+void cvy_run_folder_note_step(cvy_run_folder *folder, const cvy_position *position, double loss, double accuracy,
+                              double images_per_s, double learning_rate);
+void cvy_run_folder_note_epoch(cvy_run_folder *folder, const cvy_epoch_result *result);
+
+/**
+ * Note the end, write the timeline, close. Safe on a folder that was never opened.
+ *
+ * @param[in] status how the run ended so far; the answer is this, or what went wrong here where it was CVY_OK
+ */
+cvy_status cvy_run_folder_close(cvy_run_folder *folder, const cvy_position *position, const cvy_train_result *result,
+                                cvy_status status);
+
+#endif

@@ -1,0 +1,146 @@
+/* Set-up, in the order in which things can go wrong for a user: options, data, plan, memory. */
+#include "runtime/session.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "machine/machine.h"
+
+enum { DATA_SLOTS = 3 };
+
+cvy_status cvy_layout_choice_find(const char *name, cvy_layout_choice *choice_out)
+{
+    static const char *const names[] = {[CVY_LAYOUT_AUTO] = "auto",
+                                        [CVY_LAYOUT_PLAIN] = "plain",
+                                        [CVY_LAYOUT_CHANNELS_LAST] = "channels-last",
+                                        [CVY_LAYOUT_BLOCKED] = "blocked"};
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(name ? name : "auto", names[i]) == 0) {
+            *choice_out = (cvy_layout_choice)i;
+            return CVY_OK;
+        }
+    }
+    return cvy_fail(CVY_ERR_INPUT, "no layout '%s'; there are auto, plain, channels-last, blocked", name);
+}
+
+static cvy_status check_options(const cvy_train_options *o)
+{
+    CVY_REQUIRE(o->batch >= 1 && o->batch <= INT64_C(1) << 24, CVY_ERR_INPUT,
+                "batch: expected 1 to 16777216 samples, got %lld", (long long)o->batch);
+    CVY_REQUIRE(o->threads >= 0 && o->threads <= 4096, CVY_ERR_INPUT, "threads: expected 1 to 4096, got %d", o->threads);
+    CVY_REQUIRE(isfinite(o->learning_rate) && o->learning_rate >= 0.0, CVY_ERR_INPUT,
+                "learning-rate: expected a number of at least 0, got %g", o->learning_rate);
+    CVY_REQUIRE(o->weight_decay >= 0.0 && o->momentum >= 0.0 && o->momentum < 1.0, CVY_ERR_INPUT,
+                "weight-decay must be at least 0 and momentum in [0, 1), got %g and %g", o->weight_decay, o->momentum);
+    CVY_REQUIRE(o->epochs >= 0 && o->steps >= 0, CVY_ERR_INPUT, "epochs and steps must not be negative");
+    return CVY_OK;
+}
+
+static void set_threads(cvy_session *session, const cvy_train_options *options)
+{
+    session->cores = session->machine.device.cores;
+    session->threads = options->threads ? options->threads : session->cores;
+    omp_set_dynamic(0);
+    omp_set_num_threads(session->threads);
+}
+
+static cvy_op_kind find_loss(const cvy_model *model)
+{
+    const cvy_layer *loss = &model->layer[model->layers - 1];
+    cvy_op op = {0};
+    loss->kind->make_op(loss, &model->layer[loss->input[0]].output, CVY_PASS_FORWARD, &op);
+    return op.kind;
+}
+
+static cvy_status open_data(cvy_session *session, const cvy_train_options *options)
+{
+    const cvy_shape *input = &session->model->layer[0].output;
+    cvy_data_options wanted = {.source = options->data,
+                               .kind = options->data_kind,
+                               .seed = options->seed,
+                               .target = session->classes ? CVY_TARGET_CLASS : CVY_TARGET_VALUES,
+                               .classes = session->model->layer[cvy_model_output(session->model)].output.extent[1],
+                               .train_count = options->train_samples,
+                               .test_count = options->test_samples};
+    wanted.sample.dims = input->dims - 1;
+    memcpy(wanted.sample.extent, input->extent + 1, sizeof(int64_t) * (size_t)(input->dims - 1));
+    CVY_REQUIRE(options->data, CVY_ERR_INPUT, "no data: give --data a folder, or one of digits, random");
+    return cvy_data_open(&wanted, &session->data);
+}
+
+static cvy_optimizer choose_optimizer(const cvy_train_options *o)
+{
+    cvy_optimizer optimizer = {.kind = o->optimizer == CVY_OPTIMIZE_ADAMW ? CVY_OPTIMIZER_ADAMW : CVY_OPTIMIZER_SGD};
+    bool velocity = o->optimizer == CVY_OPTIMIZE_MOMENTUM || o->optimizer == CVY_OPTIMIZE_NESTEROV;
+    optimizer.params = (cvy_op_params_optimizer){.momentum = velocity ? o->momentum : 0.0,
+                                                 .nesterov = o->optimizer == CVY_OPTIMIZE_NESTEROV,
+                                                 .beta1 = o->beta1,
+                                                 .beta2 = o->beta2,
+                                                 .epsilon = o->epsilon,
+                                                 .weight_decay = o->weight_decay};
+    return optimizer;
+}
+
+static cvy_status make_plan(cvy_session *session, const cvy_train_options *options, bool training)
+{
+    cvy_plan_options wanted = {.batch = options->batch,
+                               .dtype = options->double_precision ? CVY_F64 : CVY_F32,
+                               .training = training,
+                               .optimizer = choose_optimizer(options),
+                               .block = cvy_device_block(&session->machine.device),
+                               .data_slots = DATA_SLOTS,
+                               .label_bytes = (int64_t)sizeof(int32_t)};
+    if (session->data) {
+        int64_t samples = cvy_data_get_info(session->data)->count[CVY_SPLIT_TRAIN];
+        CVY_REQUIRE(!training || samples >= options->batch, CVY_ERR_INPUT,
+                    "batch %lld is larger than the training set of %lld samples", (long long)options->batch,
+                    (long long)samples);
+        wanted.tail_batch = training ? samples % options->batch : 0;
+        wanted.label_bytes = cvy_data_label_bytes(session->data);
+    } else if (!session->classes) {
+        wanted.label_bytes *= session->model->layer[cvy_model_output(session->model)].output.extent[1];
+    }
+    CVY_TRY(cvy_layout_choice_find(options->layout, &wanted.layout));
+    CVY_TRY(cvy_backend_chain_find(options->double_precision && !options->backend ? "ref" : options->backend,
+                                   &wanted.backends));
+    return cvy_plan_create(session->model, &wanted, &session->plan);
+}
+
+cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *options, bool training, bool with_data,
+                            cvy_session *session)
+{
+    *session = (cvy_session){.model = model};
+    CVY_TRY(check_options(options));
+    cvy_memory_keep();
+    cvy_machine_get_local(&session->machine);
+    set_threads(session, options);
+    session->classes = find_loss(model) == CVY_OP_SOFTMAX_CROSS_ENTROPY;
+    if (with_data) {
+        CVY_TRY(open_data(session, options));
+    }
+    CVY_TRY(make_plan(session, options, training));
+    cvy_memory_reset_peak();
+    return cvy_executor_create(session->plan, &session->executor);
+}
+
+void cvy_session_close(cvy_session *session)
+{
+    cvy_executor_destroy(&session->executor);
+    cvy_plan_destroy(&session->plan);
+    cvy_data_close(&session->data);
+}
+
+cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_options *options, cvy_split split,
+                              cvy_loader **loader_out)
+{
+    cvy_loader_options wanted = {.split = split,
+                                 .shuffle = split == CVY_SPLIT_TRAIN,
+                                 .seed = options->seed,
+                                 .batch = options->batch,
+                                 .slots = DATA_SLOTS,
+                                 .memory = cvy_executor_slots(session->executor)};
+    return cvy_loader_create(session->data, &wanted, loader_out);
+}

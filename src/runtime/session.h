@@ -1,0 +1,57 @@
+/* What training, evaluation and measuring have in common: threads, backends, data, plan, executor. */
+#ifndef CVY_RUNTIME_SESSION_H
+#define CVY_RUNTIME_SESSION_H
+
+#include "convoy/train.h"
+#include "data/data.h"
+#include "machine/machine.h"
+#include "runtime/executor.h"
+
+typedef struct cvy_session {
+    const cvy_model *model;
+    cvy_machine machine;       /**< this one */
+    cvy_data *data;            /**< NULL where random numbers will do */
+    cvy_plan *plan;
+    cvy_executor *executor;
+    int threads, cores;
+    bool classes;              /**< the loss counts correct predictions */
+} cvy_session;
+
+/**
+ * Set everything up.
+ *
+ * @param[in]  options   borrowed for the call
+ * @param[in]  training  false: the evaluation schedule alone
+ * @param[in]  with_data false: no data set is opened
+ * @param[out] session   released with cvy_session_close(), on failure too
+ */
+cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *options, bool training, bool with_data,
+                            cvy_session *session);
+
+void cvy_session_close(cvy_session *session);
+
+/** A loader of one split over the plan's slots; only one may read at a time. */
+cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_options *options, cvy_split split,
+                              cvy_loader **loader_out);
+
+/**
+ * Evaluate the test split with the weights as they are.
+ *
+ * @retval CVY_PREEMPTED `options->stop` was set meanwhile
+ */
+cvy_status cvy_session_evaluate(cvy_session *session, const cvy_train_options *options,
+                                const cvy_train_observer *observer, cvy_evaluation *evaluation_out);
+
+/**
+ * Sum up the profiles of schedules by kind of step; largest first.
+ *
+ * @param[in]  schedules bit i: CVY_SCHEDULE i counts
+ * @param[out] row_out   cvy_free()
+ */
+cvy_status cvy_session_profile(const cvy_session *session, unsigned schedules, cvy_profile_row **row_out,
+                               int *rows_out);
+
+/** Find a layout by its name; NULL is "auto". @retval CVY_ERR_INPUT lists them */
+cvy_status cvy_layout_choice_find(const char *name, cvy_layout_choice *choice_out);
+
+#endif

@@ -1,0 +1,154 @@
+/* Throughput on random data: the training iteration alone, one after the other; medians, so that noise does not lead. */
+#include <math.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "runtime/floor.h"
+#include "runtime/session.h"
+
+/* Seconds of one iteration, whole and by phase. */
+typedef struct sample {
+    double iteration, forward, backward, update;
+} sample;
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Quantile of one member over all samples; @p room has as many doubles. */
+static double find_quantile(const sample *samples, int64_t count, size_t member, double quantile, double *room)
+{
+    for (int64_t i = 0; i < count; i++) {
+        room[i] = *(const double *)(const void *)((const char *)&samples[i] + member);
+    }
+    qsort(room, (size_t)count, sizeof *room, compare_doubles);
+    double place = quantile * (double)(count - 1);
+    int64_t below = (int64_t)place;
+    int64_t above = cvy_min_i64(below + 1, count - 1);
+    return room[below] + (place - (double)below) * (room[above] - room[below]);
+}
+
+/* Standard normal images and uniform classes (or normal values) in the first slot. */
+static cvy_executor_batch fill_batch(const cvy_session *session, int64_t batch)
+{
+    float *x = cvy_executor_slots(session->executor);
+    int64_t elements = batch * cvy_shape_elements(&session->model->layer[0].output);
+    int64_t outputs = session->model->layer[cvy_model_output(session->model)].output.extent[1];
+    void *label = (unsigned char *)x + cvy_round_up(elements * (int64_t)sizeof(float), 64);
+    int64_t labels = session->classes ? batch : batch * outputs;
+    double pair[2];
+    for (int64_t i = 0; i < elements; i++) {
+        cvy_words words = cvy_random_words(1, CVY_PURPOSE_SYNTHETIC_DATA, 0, 0, (uint32_t)(i >> 32), (uint32_t)i);
+        cvy_random_normal_pair(words, pair);
+        x[i] = (float)pair[0];
+    }
+    for (int64_t i = 0; i < labels; i++) {
+        cvy_words words = cvy_random_words(1, CVY_PURPOSE_SYNTHETIC_DATA, 1, 0, 0, (uint32_t)i);
+        if (session->classes) {
+            ((int32_t *)label)[i] = (int32_t)cvy_random_below(words.v[0], words.v[1], (uint64_t)outputs);
+        } else {
+            ((float *)label)[i] = cvy_random_unit(words.v[0]);
+        }
+    }
+    return (cvy_executor_batch){.x = x, .label = label, .samples = batch};
+}
+
+static sample sum_phases(const cvy_session *session, double seconds)
+{
+    sample sum = {.iteration = seconds};
+    const cvy_schedule *s = &session->plan->schedule[CVY_SCHEDULE_TRAIN];
+    const cvy_step_profile *profile = cvy_executor_profile(session->executor, CVY_SCHEDULE_TRAIN);
+    for (int i = 0; i < s->steps; i++) {
+        double *part = s->step[i].phase == CVY_PHASE_BACKWARD ? &sum.backward
+                       : s->step[i].phase == CVY_PHASE_UPDATE ? &sum.update
+                                                              : &sum.forward;
+        *part += profile[i].seconds;
+    }
+    return sum;
+}
+
+typedef struct measuring {
+    int64_t warmup, iterations;
+    sample *samples;
+} measuring;
+
+static cvy_status run_iterations(cvy_session *session, const cvy_train_options *options, const measuring *m)
+{
+    cvy_executor_batch batch = fill_batch(session, options->batch);
+    cvy_executor_result result;
+    for (int64_t i = -m->warmup; i < m->iterations; i++) {
+        cvy_run run = {.seed = options->seed,
+                       .step = i + m->warmup,
+                       .samples = options->batch,
+                       .loss_scale = 1.0 / (double)options->batch,
+                       .learning_rate = 1e-4, /* small: random labels must not make the numbers run away */
+                       .update = i + m->warmup + 1};
+        cvy_executor_reset_profile(session->executor);
+        double start_s = cvy_clock_s();
+        CVY_TRY(cvy_executor_run(session->executor, CVY_SCHEDULE_TRAIN, &batch, &run, &result));
+        if (i >= 0) {
+            m->samples[i] = sum_phases(session, cvy_clock_s() - start_s);
+        }
+    }
+    return CVY_OK;
+}
+
+static void summarise(const cvy_session *session, const measuring *m, double *room, cvy_throughput *out)
+{
+    int64_t count = m->iterations;
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    out->iteration_s = find_quantile(m->samples, count, offsetof(sample, iteration), 0.5, room);
+    out->iteration_quartile_s[0] = find_quantile(m->samples, count, offsetof(sample, iteration), 0.25, room);
+    out->iteration_quartile_s[1] = find_quantile(m->samples, count, offsetof(sample, iteration), 0.75, room);
+    out->forward_s = find_quantile(m->samples, count, offsetof(sample, forward), 0.5, room);
+    out->backward_s = find_quantile(m->samples, count, offsetof(sample, backward), 0.5, room);
+    out->update_s = find_quantile(m->samples, count, offsetof(sample, update), 0.5, room);
+    out->images_per_s = (double)out->batch / out->iteration_s;
+    out->peak_memory_bytes = (int64_t)usage.ru_maxrss * 1024;
+    out->tensor_bytes = session->plan->persistent_bytes + session->plan->transient_bytes;
+    out->threads = session->threads;
+    out->format_changes = session->plan->format_changes;
+}
+
+cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_options *options, int64_t warmup,
+                                  int64_t iterations, cvy_throughput *throughput_out)
+{
+    CVY_REQUIRE(iterations >= 1 && iterations <= 1000000 && warmup >= 0, CVY_ERR_INPUT,
+                "iterations: expected 1 to 1000000, got %lld", (long long)iterations);
+    cvy_session session;
+    cvy_throughput out = {.batch = options->batch, .iterations = iterations};
+    cvy_rates rates;
+    measuring m = {warmup, iterations, cvy_calloc((size_t)iterations, sizeof(sample))};
+    double *room = cvy_calloc((size_t)iterations, sizeof *room);
+    cvy_status status = cvy_session_open(model, options, true, false, &session);
+    CVY_TRY_GOTO(status, done, status);
+    CVY_TRY_GOTO(status, done, m.samples && room ? CVY_OK : CVY_ERR_MEMORY);
+    CVY_TRY_GOTO(status, done, cvy_executor_initialise(session.executor, options->seed));
+    CVY_TRY_GOTO(status, done, run_iterations(&session, options, &m));
+    summarise(&session, &m, room, &out); /* the resident set is read before the rates take memory of their own */
+    CVY_TRY_GOTO(status, done, cvy_rates_measure(&session.plan->options.backends, &rates));
+    out.peak_flops = rates.flops;
+    out.bandwidth_Bps = rates.bandwidth_Bps;
+    out.floor_s = cvy_floor_s(&session.plan->schedule[CVY_SCHEDULE_TRAIN], &rates);
+    CVY_TRY_GOTO(status, done, cvy_session_profile(&session, 1u << CVY_SCHEDULE_TRAIN, &out.row, &out.rows));
+    *throughput_out = out;
+done:
+    cvy_free(m.samples);
+    cvy_free(room);
+    cvy_session_close(&session);
+    return status;
+}
+
+void cvy_throughput_clear(cvy_throughput *throughput)
+{
+    cvy_free(throughput->row);
+    *throughput = (cvy_throughput){0};
+}

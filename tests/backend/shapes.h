@@ -1,0 +1,194 @@
+/*
+ * One list of named op configurations, for the tests of every backend: small, and awkward on purpose (odd extents,
+ * channels that fill no block, strides that leave a rest, uneven padding). Each makes the op of each pass its kind has, all
+ * operands plain; a test then sets the formats it wants.
+ *
+ *     for (int i = 0; i < test_shape_count; i++)
+ *         for (int pass = 0; pass < CVY_PASS_COUNT; pass++)
+ *             if (make_op(&test_shapes[i], (cvy_op_pass)pass, CVY_F32, &op)) …
+ */
+#ifndef CVY_TESTS_BACKEND_SHAPES_H
+#define CVY_TESTS_BACKEND_SHAPES_H
+
+#include "op/op.h"
+
+typedef struct test_shape {
+    const char *name;
+    cvy_op op;       /**< kind and parameters */
+    cvy_shape x;     /**< the input; the parameter of an optimizer; the source of a reorder */
+    int64_t filters; /**< outputs of a convolution or dense layer */
+    bool optional;   /**< with the optional operands: bias, velocity */
+    cvy_shape y;     /**< of a reorder; 0 dimensions: as x */
+    bool grouped;    /**< a reorder of weights with a leading g */
+    int64_t samples; /**< valid samples of a loss; 0: all */
+} test_shape;
+
+#define DIMS(...) {(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}}
+
+/* A square window in 2-D: kernel, stride, dilation, padding at both ends. */
+#define SQUARE(k, s, e, p) {{1, k, k}, {1, s, s}, {1, e, e}, {0, p, p}, {0, p, p}}
+/* The same in 3-D. */
+#define CUBE(k, s, e, p) {{k, k, k}, {s, s, s}, {e, e, e}, {p, p, p}, {p, p, p}}
+
+#define CONVOLUTION(...) {.kind = CVY_OP_CONVOLUTION, .params.window = {.window = __VA_ARGS__, .groups = 1}}
+#define GROUPED(g, ...) {.kind = CVY_OP_CONVOLUTION, .params.window = {.window = __VA_ARGS__, .groups = g}}
+#define POOL_MAX(...) {.kind = CVY_OP_POOL_MAX, .params.window = {.window = __VA_ARGS__, .groups = 1}}
+#define POOL_AVERAGE(counted, ...) \
+    {.kind = CVY_OP_POOL_AVERAGE, .params.window = {.window = __VA_ARGS__, .groups = 1, .count_padding = counted}}
+#define BATCH_NORM(total) {.kind = CVY_OP_BATCH_NORM, .params.norm = {.epsilon = 1e-5, .momentum = 0.1, .count = total}}
+#define DROPOUT(p, index) {.kind = CVY_OP_DROPOUT, .params.dropout = {.probability = p, .layer = index}}
+#define SGD(m, n, decay) \
+    {.kind = CVY_OP_SGD, .params.optimizer = {.momentum = m, .nesterov = n, .weight_decay = decay}}
+#define ADAMW(decay)        \
+    {.kind = CVY_OP_ADAMW, \
+     .params.optimizer = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = decay}}
+
+#define CASE(name_, op_, x_, ...) {.name = name_, .op = op_, .x = x_, __VA_ARGS__}
+
+static const test_shape test_shapes[] = {
+    CASE("conv 3x3", CONVOLUTION(SQUARE(3, 1, 1, 1)), DIMS(2, 8, 7, 9), .filters = 16, .optional = true),
+    CASE("conv 3x3 without bias", CONVOLUTION(SQUARE(3, 1, 1, 1)), DIMS(2, 16, 6, 5), .filters = 8),
+    CASE("conv 5x5, 3 channels", CONVOLUTION(SQUARE(5, 1, 1, 2)), DIMS(2, 3, 13, 11), .filters = 7, .optional = true),
+    CASE("conv 5x5, 1 channel (lenet5 conv1)", CONVOLUTION(SQUARE(5, 1, 1, 0)), DIMS(2, 1, 12, 12), .filters = 20,
+         .optional = true),
+    CASE("conv 5x5, 20 to 50 (lenet5 conv2)", CONVOLUTION(SQUARE(5, 1, 1, 0)), DIMS(1, 20, 8, 8), .filters = 50,
+         .optional = true),
+    CASE("conv 11x11 stride 4 (alexnet conv1)", CONVOLUTION(SQUARE(11, 4, 1, 2)), DIMS(1, 3, 19, 23), .filters = 8,
+         .optional = true),
+    CASE("conv 7x7 stride 2 (resnet stem)", CONVOLUTION(SQUARE(7, 2, 1, 3)), DIMS(1, 3, 15, 14), .filters = 16),
+    CASE("conv stride 3", CONVOLUTION(SQUARE(3, 3, 1, 1)), DIMS(3, 5, 14, 13), .filters = 6, .optional = true),
+    CASE("conv stride 2 beyond a kernel of 1", CONVOLUTION(SQUARE(1, 2, 1, 0)), DIMS(2, 12, 9, 8), .filters = 20),
+    CASE("conv 1x1", CONVOLUTION(SQUARE(1, 1, 1, 0)), DIMS(3, 24, 5, 7), .filters = 11, .optional = true),
+    CASE("conv 4x2, even kernel", CONVOLUTION({{1, 4, 2}, {1, 2, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 0}}),
+         DIMS(2, 6, 9, 8), .filters = 9, .optional = true),
+    CASE("conv dilation 2", CONVOLUTION(SQUARE(3, 1, 2, 2)), DIMS(2, 8, 9, 10), .filters = 8, .optional = true),
+    CASE("conv dilation 2 stride 2", CONVOLUTION(SQUARE(3, 2, 2, 1)), DIMS(1, 7, 12, 15), .filters = 5),
+    CASE("conv uneven padding", CONVOLUTION({{1, 3, 5}, {1, 1, 2}, {1, 1, 1}, {0, 0, 3}, {0, 2, 1}}),
+         DIMS(2, 9, 8, 11), .filters = 10, .optional = true),
+    CASE("conv negative padding", CONVOLUTION({{1, 3, 3}, {1, 2, 1}, {1, 1, 1}, {0, 1, 0}, {0, -1, -2}}),
+         DIMS(2, 4, 8, 9), .filters = 8, .optional = true),
+    CASE("conv padding beyond the kernel", CONVOLUTION(SQUARE(2, 1, 1, 3)), DIMS(1, 3, 4, 5), .filters = 4,
+         .optional = true),
+    CASE("conv as large as its input", CONVOLUTION(SQUARE(6, 1, 1, 0)), DIMS(3, 8, 6, 6), .filters = 17,
+         .optional = true),
+    CASE("conv over one pixel", CONVOLUTION(SQUARE(3, 1, 1, 1)), DIMS(2, 16, 1, 1), .filters = 16, .optional = true),
+    CASE("conv 3 groups", GROUPED(3, SQUARE(3, 1, 1, 1)), DIMS(2, 9, 6, 7), .filters = 6, .optional = true),
+    CASE("conv 2 groups of 16 (alexnet conv2)", GROUPED(2, SQUARE(5, 1, 1, 2)), DIMS(1, 32, 7, 7), .filters = 16,
+         .optional = true),
+    CASE("conv depthwise", GROUPED(8, SQUARE(3, 1, 1, 1)), DIMS(2, 8, 7, 8), .filters = 8, .optional = true),
+    CASE("conv depthwise stride 2, 21 channels", GROUPED(21, SQUARE(3, 2, 1, 1)), DIMS(1, 21, 9, 9), .filters = 21),
+    CASE("conv depthwise, 2 filters a channel", GROUPED(5, SQUARE(3, 1, 1, 0)), DIMS(2, 5, 6, 6), .filters = 10,
+         .optional = true),
+    CASE("conv 3-D", CONVOLUTION(CUBE(3, 1, 1, 1)), DIMS(2, 4, 5, 6, 7), .filters = 6, .optional = true),
+    CASE("conv 3-D, 1 channel (cosmoflow conv1)", CONVOLUTION(CUBE(3, 1, 1, 1)), DIMS(1, 1, 6, 7, 5), .filters = 16,
+         .optional = true),
+    CASE("conv 3-D stride 2", CONVOLUTION(CUBE(4, 2, 1, 1)), DIMS(1, 8, 7, 8, 6), .filters = 8),
+    CASE("conv 3-D uneven", CONVOLUTION({{2, 3, 1}, {1, 2, 3}, {2, 1, 1}, {1, 0, 0}, {0, 1, 0}}), DIMS(2, 3, 5, 6, 8),
+         .filters = 5, .optional = true),
+    CASE("conv 3-D 2 groups", GROUPED(2, CUBE(2, 1, 1, 0)), DIMS(1, 6, 3, 4, 5), .filters = 4, .optional = true),
+
+    CASE("dense 10 to 7", {.kind = CVY_OP_DENSE}, DIMS(5, 10), .filters = 7, .optional = true),
+    CASE("dense 33 to 16 without bias", {.kind = CVY_OP_DENSE}, DIMS(4, 33), .filters = 16),
+    CASE("dense 1 to 1", {.kind = CVY_OP_DENSE}, DIMS(1, 1), .filters = 1, .optional = true),
+    CASE("dense 400 to 120, one sample", {.kind = CVY_OP_DENSE}, DIMS(1, 400), .filters = 120, .optional = true),
+
+    CASE("max pool 2x2", POOL_MAX(SQUARE(2, 2, 1, 0)), DIMS(2, 20, 8, 6)),
+    CASE("max pool 3x3 stride 2, overlapping", POOL_MAX(SQUARE(3, 2, 1, 0)), DIMS(2, 5, 9, 11)),
+    CASE("max pool 3x3 stride 2 padded (resnet)", POOL_MAX(SQUARE(3, 2, 1, 1)), DIMS(1, 16, 8, 9)),
+    CASE("max pool 2x3, uneven", POOL_MAX({{1, 2, 3}, {1, 1, 2}, {1, 1, 1}, {0, 1, 0}, {0, 0, 2}}), DIMS(2, 8, 7, 8)),
+    CASE("max pool ceil mode", POOL_MAX({{1, 3, 3}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, 1, 1}}), DIMS(1, 3, 6, 8)),
+    CASE("max pool that leaves a rest", POOL_MAX({{1, 2, 2}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, -1, -1}}),
+         DIMS(2, 4, 7, 5)),
+    CASE("max pool 17x17, index beyond a byte", POOL_MAX(SQUARE(17, 1, 1, 0)), DIMS(1, 2, 18, 19)),
+    CASE("max pool 3-D", POOL_MAX(CUBE(2, 2, 1, 0)), DIMS(2, 3, 4, 6, 5)),
+    CASE("average pool 2x2", POOL_AVERAGE(true, SQUARE(2, 2, 1, 0)), DIMS(2, 9, 6, 8)),
+    CASE("average pool 3x3, padding counted", POOL_AVERAGE(true, SQUARE(3, 2, 1, 1)), DIMS(2, 8, 7, 9)),
+    CASE("average pool 3x3, padding not counted", POOL_AVERAGE(false, SQUARE(3, 2, 1, 1)), DIMS(2, 8, 7, 9)),
+    CASE("average pool overlapping, uneven",
+         POOL_AVERAGE(false, {{1, 3, 2}, {1, 1, 3}, {1, 1, 1}, {0, 1, 0}, {0, 0, 1}}), DIMS(1, 17, 6, 7)),
+    CASE("average pool that leaves a rest",
+         POOL_AVERAGE(true, {{1, 2, 2}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, -1, -1}}), DIMS(2, 4, 7, 5)),
+    CASE("average pool 3-D, padding counted", POOL_AVERAGE(true, CUBE(3, 2, 1, 1)), DIMS(1, 4, 5, 6, 4)),
+    CASE("average pool 3-D, padding not counted", POOL_AVERAGE(false, CUBE(3, 2, 1, 1)), DIMS(1, 4, 5, 6, 4)),
+    CASE("global pool", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 19, 7, 5)),
+    CASE("global pool 3-D", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 8, 3, 4, 5)),
+
+    CASE("batch norm", BATCH_NORM(3 * 6 * 5), DIMS(3, 7, 6, 5)),
+    CASE("batch norm, 16 channels", BATCH_NORM(2 * 5 * 7), DIMS(2, 16, 5, 7)),
+    CASE("batch norm 3-D", BATCH_NORM(2 * 3 * 4 * 5), DIMS(2, 3, 3, 4, 5)),
+    CASE("batch norm of vectors", BATCH_NORM(8), DIMS(8, 5)),
+
+    CASE("relu", {.kind = CVY_OP_RELU}, DIMS(2, 11, 5, 7)),
+    CASE("relu 3-D", {.kind = CVY_OP_RELU}, DIMS(1, 6, 3, 4, 5)),
+    CASE("relu of vectors", {.kind = CVY_OP_RELU}, DIMS(4, 37)),
+    CASE("add", {.kind = CVY_OP_ADD}, DIMS(2, 13, 4, 6)),
+    CASE("add 3-D", {.kind = CVY_OP_ADD}, DIMS(1, 5, 3, 4, 5)),
+    CASE("add of vectors", {.kind = CVY_OP_ADD}, DIMS(3, 29)),
+    CASE("dropout 0.5", DROPOUT(0.5, 3), DIMS(4, 101)),
+    CASE("dropout 0.3", DROPOUT(0.3, 7), DIMS(3, 10, 5, 7)),
+    CASE("dropout of nothing", DROPOUT(0.0, 1), DIMS(2, 9)),
+
+    CASE("cross-entropy", {.kind = CVY_OP_SOFTMAX_CROSS_ENTROPY}, DIMS(6, 10)),
+    CASE("cross-entropy, 3 samples of 5 valid", {.kind = CVY_OP_SOFTMAX_CROSS_ENTROPY}, DIMS(5, 17), .samples = 3),
+    CASE("cross-entropy, one class", {.kind = CVY_OP_SOFTMAX_CROSS_ENTROPY}, DIMS(3, 1)),
+    CASE("squared error", {.kind = CVY_OP_MEAN_SQUARED_ERROR}, DIMS(4, 9)),
+    CASE("squared error, 2 samples of 6 valid", {.kind = CVY_OP_MEAN_SQUARED_ERROR}, DIMS(6, 4), .samples = 2),
+
+    CASE("reorder", {.kind = CVY_OP_REORDER}, DIMS(2, 13, 5, 6)),
+    CASE("reorder 3-D", {.kind = CVY_OP_REORDER}, DIMS(1, 9, 3, 4, 5)),
+    CASE("reorder that flattens", {.kind = CVY_OP_REORDER}, DIMS(3, 10, 2, 3), .y = DIMS(3, 60)),
+    CASE("reorder of grouped weights", {.kind = CVY_OP_REORDER}, DIMS(3, 4, 5, 3, 3), .grouped = true),
+
+    CASE("sgd", SGD(0.0, false, 0.0), DIMS(6, 5, 3, 3)),
+    CASE("sgd with decay", SGD(0.0, false, 0.01), DIMS(23)),
+    CASE("sgd with momentum", SGD(0.9, false, 0.0005), DIMS(6, 5, 3, 3), .optional = true),
+    CASE("sgd after Nesterov", SGD(0.9, true, 0.0005), DIMS(40, 7), .optional = true),
+    CASE("adamw", ADAMW(0.01), DIMS(6, 5, 3, 3)),
+    CASE("adamw of a vector", ADAMW(0.0), DIMS(19)),
+};
+enum { test_shape_count = sizeof test_shapes / sizeof test_shapes[0] };
+
+/* Describe one operand of a pass, plain. */
+static inline cvy_status describe_operand(const test_shape *shape, const cvy_op *op, const cvy_tensor *x, cvy_role role,
+                                          cvy_tensor *tensor_out)
+{
+    CVY_TRY(cvy_op_describe(op, x, shape->filters, role, tensor_out));
+    if (op->kind == CVY_OP_REORDER && role == CVY_ROLE_Y && shape->y.dims) {
+        tensor_out->shape = shape->y;
+    }
+    return CVY_OK;
+}
+
+/* Make the op of a pass, all operands plain; false where the kind has no such pass (or, worded, on failure). */
+static inline bool make_op(const test_shape *shape, cvy_op_pass pass, cvy_dtype dtype, cvy_op *op_out)
+{
+    const cvy_signature *signature = cvy_op_signature(shape->op.kind, pass);
+    cvy_tensor x = {.shape = shape->x, .dtype = dtype, .grouped = shape->grouped};
+    cvy_tensor tensor;
+    *op_out = shape->op;
+    op_out->pass = pass;
+    for (int i = 0; signature && i < signature->places; i++) {
+        const cvy_signature_place *place = &signature->place[i];
+        if (place->optional && !shape->optional) {
+            continue;
+        }
+        if (describe_operand(shape, op_out, &x, place->role, &tensor) != CVY_OK ||
+            cvy_op_add(op_out, place->role, &tensor) != CVY_OK) {
+            return false;
+        }
+    }
+    return signature != NULL;
+}
+
+/* Find a configuration by its name; NULL if absent. */
+static inline const test_shape *find_shape(const char *name)
+{
+    for (int i = 0; i < test_shape_count; i++) {
+        if (__builtin_strcmp(test_shapes[i].name, name) == 0) {
+            return &test_shapes[i];
+        }
+    }
+    return NULL;
+}
+
+#endif
