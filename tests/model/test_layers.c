@@ -1,4 +1,4 @@
-/* Layer kinds: shapes by hand or by plain loops, parameters by PyTorch's definitions, passes against the table of ops. */
+/* Layer kinds: shapes by hand or by plain loops, parameters by PyTorch's definitions, passes against the ops' table. */
 #include "model/support.h"
 
 #include <stdio.h>
