@@ -174,8 +174,8 @@ static void test_files_that_are_no_models(void **state)
 }
 
 /*
- * 10^9 an axis: 10^27 elements. A dense layer of 10^9 x 10^9 weights: 8 10^18 bytes in double, 2^62 is 4.6 10^18. Layers
- * of 250,000 x 500,000 x 250,000 = 3.1 10^16 numbers fit one by one, but not six of them: the end is at 2^57 numbers.
+ * 10^9 an axis: 10^27 elements. A dense layer of 10^9 x 10^9 weights: 8 10^18 bytes in double; 2^62 is 4.6 10^18. Some
+ * layers of 250,000 x 500,000 x 250,000 = 3.1 10^16 numbers fit one by one, but not six: the end is at 2^57 numbers.
  */
 static void test_shapes_beyond_64_bits_are_refused(void **state)
 {
