@@ -14,30 +14,30 @@ enum { FORMATS = sizeof activation_formats / sizeof activation_formats[0] };
  * more than one strip of channels; with extents that leave a rest everywhere.
  */
 static const test_shape large_shapes[] = {
-    CASE("large batch norm", BATCH_NORM(4 * 33 * 17), DIMS(4, 37, 33, 17)),
-    CASE("wide batch norm", BATCH_NORM(6 * 7 * 5), DIMS(6, 300, 7, 5)),
-    CASE("one sample", BATCH_NORM(31 * 30 * 29), DIMS(1, 3, 31, 30, 29)),
-    CASE("wide vectors", BATCH_NORM(70), DIMS(70, 517)),
-    CASE("large relu", {.kind = CVY_OP_RELU}, DIMS(3, 21, 25, 31)),
-    CASE("large add", {.kind = CVY_OP_ADD}, DIMS(3, 21, 25, 31)),
-    CASE("large dropout", DROPOUT(0.4, 9), DIMS(3, 35, 13, 19)),
-    CASE("large dropout of vectors", DROPOUT(0.7, 2), DIMS(5, 4099)),
-    CASE("large max pool", POOL_MAX(SQUARE(3, 2, 1, 1)), DIMS(2, 35, 29, 131)),
-    CASE("wide max pool", POOL_MAX(SQUARE(2, 2, 1, 0)), DIMS(2, 300, 9, 8)),
-    CASE("large average pool", POOL_AVERAGE(false, SQUARE(3, 2, 1, 1)), DIMS(2, 35, 29, 131)),
+    CASE("large batch norm", BATCH_NORM(3 * 23 * 17), DIMS(3, 35, 23, 17)),
+    CASE("wide batch norm", BATCH_NORM(3 * 5 * 5), DIMS(3, 300, 5, 5)),
+    CASE("one sample", BATCH_NORM(23 * 22 * 21), DIMS(1, 3, 23, 22, 21)),
+    CASE("wide vectors", BATCH_NORM(40), DIMS(40, 517)),
+    CASE("large relu", {.kind = CVY_OP_RELU}, DIMS(3, 21, 15, 19)),
+    CASE("large add", {.kind = CVY_OP_ADD}, DIMS(3, 21, 15, 19)),
+    CASE("large dropout", DROPOUT(0.4, 9), DIMS(2, 35, 13, 19)),
+    CASE("large dropout of vectors", DROPOUT(0.7, 2), DIMS(3, 4099)),
+    CASE("large max pool", POOL_MAX(SQUARE(3, 2, 1, 1)), DIMS(1, 21, 9, 131)),
+    CASE("wide max pool", POOL_MAX(SQUARE(2, 2, 1, 0)), DIMS(1, 300, 7, 6)),
+    CASE("large average pool", POOL_AVERAGE(false, SQUARE(3, 2, 1, 1)), DIMS(1, 21, 9, 131)),
     CASE("max pool to one position", POOL_MAX(SQUARE(6, 6, 1, 0)), DIMS(3, 20, 6, 6)),
     CASE("max pool of one position", POOL_MAX(SQUARE(3, 1, 1, 1)), DIMS(3, 20, 1, 1)),
-    CASE("large global pool", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(3, 300, 7, 7)),
-    CASE("deep global pool", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 5, 19, 20, 21)),
-    CASE("large cross-entropy", {.kind = CVY_OP_SOFTMAX_CROSS_ENTROPY}, DIMS(24, 1000), .samples = 23),
+    CASE("large global pool", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 300, 5, 5)),
+    CASE("deep global pool", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 3, 17, 18, 19)),
+    CASE("large cross-entropy", {.kind = CVY_OP_SOFTMAX_CROSS_ENTROPY}, DIMS(12, 1000), .samples = 11),
     CASE("large squared error", {.kind = CVY_OP_MEAN_SQUARED_ERROR}, DIMS(9, 2001), .samples = 7),
-    CASE("large reorder", {.kind = CVY_OP_REORDER}, DIMS(2, 37, 23, 29)),
-    CASE("large flatten", {.kind = CVY_OP_REORDER}, DIMS(3, 37, 12, 11), .y = DIMS(3, 37 * 12 * 11)),
-    CASE("large unflatten", {.kind = CVY_OP_REORDER}, DIMS(3, 37 * 12 * 11), .y = DIMS(3, 37, 12, 11)),
-    CASE("large sgd", SGD(0.0, false, 0.01), DIMS(41, 40, 3, 3)),
-    CASE("large sgd with momentum", SGD(0.9, false, 0.0005), DIMS(41, 40, 3, 3), .optional = true),
-    CASE("large sgd after Nesterov", SGD(0.9, true, 0.0005), DIMS(41, 40, 3, 3), .optional = true),
-    CASE("large adamw", ADAMW(0.01), DIMS(41, 40, 3, 3)),
+    CASE("large reorder", {.kind = CVY_OP_REORDER}, DIMS(2, 21, 15, 29)),
+    CASE("large flatten", {.kind = CVY_OP_REORDER}, DIMS(2, 37, 12, 11), .y = DIMS(2, 37 * 12 * 11)),
+    CASE("large unflatten", {.kind = CVY_OP_REORDER}, DIMS(2, 37 * 12 * 11), .y = DIMS(2, 37, 12, 11)),
+    CASE("large sgd", SGD(0.0, false, 0.01), DIMS(41, 30, 3, 3)),
+    CASE("large sgd with momentum", SGD(0.9, false, 0.0005), DIMS(41, 30, 3, 3), .optional = true),
+    CASE("large sgd after Nesterov", SGD(0.9, true, 0.0005), DIMS(41, 30, 3, 3), .optional = true),
+    CASE("large adamw", ADAMW(0.01), DIMS(41, 30, 3, 3)),
 };
 enum { LARGE_SHAPES = sizeof large_shapes / sizeof large_shapes[0] };
 
@@ -108,6 +108,19 @@ static void test_leaves_double_to_others(void **state)
     }
 }
 
+/* Memory of its own with the same values. */
+static test_operands clone_operands(const cvy_op *op, const test_operands *source)
+{
+    test_operands operands = {{NULL}};
+    for (int i = 0; i < op->operands; i++) {
+        size_t bytes = (size_t)cvy_tensor_bytes(&op->operand[i].tensor);
+        operands.data[i] = cvy_calloc(1, bytes);
+        assert_non_null(operands.data[i]);
+        memcpy(operands.data[i], source->data[i], bytes);
+    }
+    return operands;
+}
+
 static int find_written(const cvy_op *op)
 {
     for (int i = 0; i < op->operands; i++) {
@@ -132,7 +145,7 @@ static void check_in_place(const test_shape *shape, cvy_op_pass pass, cvy_format
             continue;
         }
         int written = find_written(&op);
-        test_operands apart = create_operands(&op), shared = create_operands(&op);
+        test_operands apart = create_operands(&op), shared = clone_operands(&op, &apart);
         assert_int_equal(run_op(&cvy_backend_cpu, &op, apart.data, &run), CVY_OK);
         void *kept = shared.data[written];
         shared.data[written] = shared.data[i];
@@ -166,10 +179,10 @@ static void check_threads(const cvy_op *op, const cvy_run *run)
 {
     static const int threads[] = {1, 2, 3, 2};
     char text[CVY_OP_TEXT];
-    test_operands first = create_operands(op);
+    test_operands start = create_operands(op), first = clone_operands(op, &start);
     int most = omp_get_max_threads();
     for (int i = 0; i < 4; i++) {
-        test_operands again = create_operands(op);
+        test_operands again = clone_operands(op, &start);
         omp_set_num_threads(threads[i]);
         assert_int_equal(run_op(&cvy_backend_cpu, op, i ? again.data : first.data, run), CVY_OK);
         for (int j = 0; i && j < op->operands; j++) {
@@ -180,6 +193,7 @@ static void check_threads(const cvy_op *op, const cvy_run *run)
         destroy_operands(&again);
     }
     omp_set_num_threads(most);
+    destroy_operands(&start);
     destroy_operands(&first);
 }
 
