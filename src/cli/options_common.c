@@ -1,7 +1,7 @@
 /* The table of options. Aliases are the words of timm and torchrun. */
 #include "cli/options_common.h"
 
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -169,5 +169,9 @@ cvy_status cli_parse(const cli_command *command, int argc, char **argv, cli_opti
                                  .examples = command->examples,
                                  .option = option};
     CVY_TRY(cvy_options_parse(&table, argc, argv, options, parsed_out));
-    return parsed_out->help ? CVY_OK : complete_options(options);
+    if (parsed_out->help) {
+        fputs(parsed_out->help, stdout);
+        return CVY_OK;
+    }
+    return complete_options(options);
 }

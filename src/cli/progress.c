@@ -1,6 +1,6 @@
 /*
- * The bar is drawn ten times a second, a plain line is printed every ten seconds: often enough to see that it moves, too
- * seldom to cost time. A bar never takes the last column, where some terminals wrap.
+ * The bar is drawn ten times a second, a plain line is printed every ten seconds: often enough to see that it moves,
+ * too seldom to cost time. A bar never takes the last column, where some terminals wrap.
  */
 #include "cli/progress.h"
 

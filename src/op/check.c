@@ -59,7 +59,7 @@ static cvy_status check_window(const cvy_op *op, int dims)
                     window->before[axis] >= 0 && cvy_mul_i64(positions, window->kernel[axis], &positions) &&
                     positions <= INT32_MAX;
         CVY_REQUIRE(sane, CVY_ERR_ARG,
-                    "a window along %c of kernel %" PRId64 ", stride %" PRId64 ", dilation %" PRId64 ", padding %" PRId64,
+                    "a window along %c: kernel %" PRId64 ", stride %" PRId64 ", dilation %" PRId64 ", padding %" PRId64,
                     "dhw"[axis], window->kernel[axis], window->stride[axis], window->dilation[axis],
                     window->before[axis]);
     }

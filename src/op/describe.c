@@ -2,8 +2,8 @@
  * What an op makes of its input: shapes, types and formats of every other operand follow from kind, parameters and x.
  * cvy_op_check() compares with the same words, so that there is one law.
  *
- * A window of kernel k and dilation e spans e (k - 1) + 1 elements; over an input of extent a, padded by p and q, it has
- * floor((a + p + q - span) / stride) + 1 positions (Dumoulin and Visin, "A guide to convolution arithmetic for deep
+ * A window of kernel k and dilation e spans e (k - 1) + 1 elements; over an input of extent a, padded by p and q, it
+ * has floor((a + p + q - span) / stride) + 1 positions (Dumoulin and Visin, "A guide to convolution arithmetic for deep
  * learning", relationship 15, with uneven padding).
  */
 #include "op/op.h"
@@ -30,8 +30,8 @@ void cvy_space_get(const cvy_shape *shape, int64_t space_out[3])
 }
 
 /*
- * Whether every position of a pooling window sees an element: a maximum of padding alone, or a mean of nothing, is none.
- * The first and the last position are the worst, unless taps lie so far apart that they can step over the input.
+ * Whether every position of a pooling window sees an element: there is no maximum of padding alone, and no mean of
+ * nothing. The first and the last position are the worst, unless taps lie so far apart that they can step over the input.
  */
 static bool sees_elements(const cvy_window *window, int axis, int64_t extent, int64_t positions)
 {

@@ -275,7 +275,7 @@ static inline double compare_written(const cvy_op *op, const test_operands *foun
 }
 
 /**
- * Run @p op as it stands (formats, type) on @p backend and, plain and in double, on the reference, from the same values.
+ * Run @p op as it stands (formats, type) on @p backend and, plain and in double, on the reference, from equal values.
  *
  * @param[out] difference_out  largest relative difference of a written operand; infinite with NaN or padding not zero
  * @return what the backend answered

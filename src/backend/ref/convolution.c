@@ -1,0 +1,198 @@
+/*
+ * Convolution as the definition says: y[n,f,o] = b[f] + sum over taps k and input channels i of the group of
+ * x[n,c,o stride - before + k dilation] w[f,i,k]. The gradients turn the same sum around: each gathers the products
+ * that its element takes part in, so every element is summed in double and written once.
+ */
+#include "backend/ref/ref.h"
+
+/* The tensors of a pass by the part they play, whether as value or as gradient. */
+typedef struct convolution {
+    const cvy_window *window;
+    const cvy_ref_tensor *x, *w, *b, *y;
+    int64_t channels, filters; /* of one group */
+    int64_t in[3], out[3];
+} convolution;
+
+static const cvy_ref_tensor *find_either(const cvy_ref_kernel *kernel, cvy_role value, cvy_role gradient)
+{
+    const cvy_ref_tensor *tensor = cvy_ref_find(kernel, value);
+    return tensor ? tensor : cvy_ref_find(kernel, gradient);
+}
+
+static convolution get_parts(const cvy_ref_kernel *kernel)
+{
+    convolution parts = {
+        .window = &kernel->base.op.params.window.window,
+        .x = find_either(kernel, CVY_ROLE_X, CVY_ROLE_DX),
+        .w = find_either(kernel, CVY_ROLE_W, CVY_ROLE_DW),
+        .b = find_either(kernel, CVY_ROLE_B, CVY_ROLE_DB),
+        .y = find_either(kernel, CVY_ROLE_Y, CVY_ROLE_DY),
+    };
+    parts.filters = parts.w->extent[CVY_REF_O];
+    parts.channels = parts.w->extent[CVY_REF_I];
+    for (int axis = 0; axis < 3; axis++) {
+        parts.in[axis] = parts.x->extent[CVY_REF_D + axis];
+        parts.out[axis] = parts.y->extent[CVY_REF_D + axis];
+    }
+    return parts;
+}
+
+static bool is_inside(const int64_t index[3], const int64_t extent[3])
+{
+    for (int axis = 0; axis < 3; axis++) {
+        if (index[axis] < 0 || index[axis] >= extent[axis]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Sum over taps and the channels of filter f's group. */
+static double sum_over_taps(const convolution *parts, int64_t n, int64_t f, const int64_t o[3])
+{
+    const cvy_ref_tensor *x = parts->x;
+    const cvy_ref_tensor *w = parts->w;
+    int64_t group = f / parts->filters;
+    int64_t filter = w->at[CVY_REF_G][group] + w->at[CVY_REF_O][f % parts->filters];
+    const int64_t *channel = x->at[CVY_REF_C] + group * parts->channels;
+    int64_t k[3] = {0, 0, 0};
+    double sum = 0.0;
+    do {
+        int64_t i[3];
+        for (int axis = 0; axis < 3; axis++) {
+            i[axis] = cvy_ref_tap(parts->window, axis, o[axis], k[axis]);
+        }
+        if (!is_inside(i, parts->in)) {
+            continue;
+        }
+        int64_t x_at = x->at[CVY_REF_N][n] + cvy_ref_point(x, CVY_REF_D, i);
+        int64_t w_at = filter + cvy_ref_point(w, CVY_REF_KD, k);
+        for (int64_t c = 0; c < parts->channels; c++) {
+            sum += cvy_ref_load(x, x_at + channel[c]) * cvy_ref_load(w, w_at + w->at[CVY_REF_I][c]);
+        }
+    } while (cvy_ref_next(k, parts->window->kernel));
+    return sum;
+}
+
+cvy_status cvy_ref_convolution_forward(const cvy_ref_kernel *kernel, const cvy_run *run)
+{
+    convolution parts = get_parts(kernel);
+    const cvy_ref_tensor *y = parts.y;
+    (void)run;
+    for (int64_t n = 0; n < y->extent[CVY_REF_N]; n++) {
+        for (int64_t f = 0; f < y->extent[CVY_REF_C]; f++) {
+            double bias = parts.b ? cvy_ref_load(parts.b, f) : 0.0;
+            int64_t plane = cvy_ref_plane(y, n, f);
+            int64_t o[3] = {0, 0, 0};
+            do {
+                cvy_ref_store(y, plane + cvy_ref_point(y, CVY_REF_D, o), bias + sum_over_taps(&parts, n, f, o));
+            } while (cvy_ref_next(o, parts.out));
+        }
+    }
+    return CVY_OK;
+}
+
+/* Sum over the positions that see input element i of channel c, and the filters of its group. */
+static double sum_over_positions(const convolution *parts, int64_t n, int64_t c, const int64_t i[3])
+{
+    const cvy_ref_tensor *dy = parts->y;
+    const cvy_ref_tensor *w = parts->w;
+    int64_t group = c / parts->channels;
+    int64_t channel = w->at[CVY_REF_G][group] + w->at[CVY_REF_I][c % parts->channels];
+    const int64_t *filter = dy->at[CVY_REF_C] + group * parts->filters;
+    int64_t k[3] = {0, 0, 0};
+    double sum = 0.0;
+    do {
+        int64_t o[3];
+        for (int axis = 0; axis < 3; axis++) {
+            o[axis] = cvy_ref_position(parts->window, axis, i[axis], k[axis], parts->out[axis]);
+        }
+        if (!is_inside(o, parts->out)) {
+            continue;
+        }
+        int64_t dy_at = dy->at[CVY_REF_N][n] + cvy_ref_point(dy, CVY_REF_D, o);
+        int64_t w_at = channel + cvy_ref_point(w, CVY_REF_KD, k);
+        for (int64_t f = 0; f < parts->filters; f++) {
+            sum += cvy_ref_load(dy, dy_at + filter[f]) * cvy_ref_load(w, w_at + w->at[CVY_REF_O][f]);
+        }
+    } while (cvy_ref_next(k, parts->window->kernel));
+    return sum;
+}
+
+cvy_status cvy_ref_convolution_data(const cvy_ref_kernel *kernel, const cvy_run *run)
+{
+    convolution parts = get_parts(kernel);
+    const cvy_ref_tensor *dx = parts.x;
+    (void)run;
+    for (int64_t n = 0; n < dx->extent[CVY_REF_N]; n++) {
+        for (int64_t c = 0; c < dx->extent[CVY_REF_C]; c++) {
+            int64_t plane = cvy_ref_plane(dx, n, c);
+            int64_t i[3] = {0, 0, 0};
+            do {
+                cvy_ref_store(dx, plane + cvy_ref_point(dx, CVY_REF_D, i), sum_over_positions(&parts, n, c, i));
+            } while (cvy_ref_next(i, parts.in));
+        }
+    }
+    return CVY_OK;
+}
+
+/* Sum over samples and positions of x at tap k times dy, for filter f and channel c. */
+static double sum_over_samples(const convolution *parts, int64_t f, int64_t c, const int64_t k[3])
+{
+    const cvy_ref_tensor *x = parts->x;
+    const cvy_ref_tensor *dy = parts->y;
+    double sum = 0.0;
+    for (int64_t n = 0; n < dy->extent[CVY_REF_N]; n++) {
+        int64_t x_plane = cvy_ref_plane(x, n, c);
+        int64_t dy_plane = cvy_ref_plane(dy, n, f);
+        int64_t o[3] = {0, 0, 0};
+        do {
+            int64_t i[3];
+            for (int axis = 0; axis < 3; axis++) {
+                i[axis] = cvy_ref_tap(parts->window, axis, o[axis], k[axis]);
+            }
+            if (is_inside(i, parts->in)) {
+                sum += cvy_ref_load(x, x_plane + cvy_ref_point(x, CVY_REF_D, i)) *
+                       cvy_ref_load(dy, dy_plane + cvy_ref_point(dy, CVY_REF_D, o));
+            }
+        } while (cvy_ref_next(o, parts->out));
+    }
+    return sum;
+}
+
+static double sum_filter(const convolution *parts, int64_t f)
+{
+    const cvy_ref_tensor *dy = parts->y;
+    double sum = 0.0;
+    for (int64_t n = 0; n < dy->extent[CVY_REF_N]; n++) {
+        int64_t plane = cvy_ref_plane(dy, n, f);
+        int64_t o[3] = {0, 0, 0};
+        do {
+            sum += cvy_ref_load(dy, plane + cvy_ref_point(dy, CVY_REF_D, o));
+        } while (cvy_ref_next(o, parts->out));
+    }
+    return sum;
+}
+
+cvy_status cvy_ref_convolution_weights(const cvy_ref_kernel *kernel, const cvy_run *run)
+{
+    convolution parts = get_parts(kernel);
+    const cvy_ref_tensor *dw = parts.w;
+    (void)run;
+    for (int64_t f = 0; f < parts.y->extent[CVY_REF_C]; f++) {
+        int64_t group = f / parts.filters;
+        int64_t filter = dw->at[CVY_REF_G][group] + dw->at[CVY_REF_O][f % parts.filters];
+        for (int64_t i = 0; i < parts.channels; i++) {
+            int64_t plane = filter + dw->at[CVY_REF_I][i];
+            int64_t k[3] = {0, 0, 0};
+            do {
+                cvy_ref_store(dw, plane + cvy_ref_point(dw, CVY_REF_KD, k),
+                              sum_over_samples(&parts, f, group * parts.channels + i, k));
+            } while (cvy_ref_next(k, parts.window->kernel));
+        }
+        if (parts.b) {
+            cvy_ref_store(parts.b, f, sum_filter(&parts, f));
+        }
+    }
+    return CVY_OK;
+}
