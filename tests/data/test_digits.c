@@ -86,8 +86,8 @@ static void test_every_image_holds_some_ink_inside(void **state)
 }
 
 /*
- * The mean image of each class, from 2,000 training samples, names 1,000 test samples by the least distance. Digits that
- * were noise would give 10 %, digits that were always alike 100 %; on MNIST this classifier reaches 82 %.
+ * The mean image of each class, from 2,000 training samples, names 1,000 test samples by the least distance. Digits
+ * that were noise would give 10 %, digits that were always alike 100 %; on MNIST this classifier reaches 82 %.
  */
 static void test_the_nearest_mean_is_a_fair_but_no_perfect_classifier(void **state)
 {

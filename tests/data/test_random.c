@@ -63,7 +63,10 @@ static void test_classes_are_uniform(void **state)
     cvy_data_close(&data);
 }
 
-/* A volume with 4 values: uniform in [-1, 1) has mean 0 and variance 1/3; 1,000 samples of 4 give 0.0091 for the mean. */
+/*
+ * A volume with 4 values. Uniform in [-1, 1) has mean 0 and variance 1/3; deviations of the estimates from 4,000 are
+ * sqrt(1 / 3 / 4000) = 0.0091 and sqrt(4 / 45 / 4000) = 0.0047.
+ */
 static void test_a_regression_on_volumes_gets_values(void **state)
 {
     (void)state;
