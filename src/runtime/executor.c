@@ -270,7 +270,7 @@ cvy_status cvy_executor_run(cvy_executor *e, cvy_schedule_kind kind, const cvy_e
         before = after;
     }
     if (e->timeline) {
-        cvy_executor_note_iteration(e, run, start, before);
+        cvy_executor_note_iteration(e, start, before);
     }
     return CVY_OK;
 }
