@@ -141,7 +141,7 @@ static bool expects_key(const builder *b)
 
 static cvy_status take_scalar(builder *b, const yaml_event_t *event)
 {
-    int index;
+    int index = -1;
     int64_t text = NO_TEXT;
     CVY_TRY(keep_text(b->yaml, event, &text));
     if (expects_key(b)) {
@@ -156,7 +156,7 @@ static cvy_status take_scalar(builder *b, const yaml_event_t *event)
 
 static cvy_status open_node(builder *b, const yaml_event_t *event, cvy_yaml_kind kind)
 {
-    int index;
+    int index = -1;
     size_t line = event->start_mark.line;
     if (expects_key(b)) {
         return fail_line(b->yaml, line, "a key is a list or a mapping, expected a word");

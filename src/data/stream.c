@@ -117,7 +117,7 @@ static cvy_status read_some(cvy_stream *stream, unsigned char *out, int64_t byte
 {
     *got_out = 0;
     while (*got_out < bytes && !stream->ended) {
-        size_t got;
+        size_t got = 0;
         if (!stream->count) {
             CVY_TRY(fill_buffer(stream));
         }

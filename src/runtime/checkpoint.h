@@ -46,6 +46,9 @@ cvy_status cvy_checkpoint_prune(const char *folder, int keep, int64_t best_step)
  */
 cvy_status cvy_checkpoint_find(const char *folder, char **path_out, int *skipped_out);
 
+/** As cvy_checkpoint_find(), but the one with the best validation so far, where that is still there and whole. */
+cvy_status cvy_checkpoint_find_best(const char *folder, char **path_out);
+
 /**
  * Load a checkpoint folder into the tensors of @p state. All is verified before anything is copied: after a failure the
  * state is as it was. A state without optimizer tensors passes the optimizer's file over.
