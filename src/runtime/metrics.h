@@ -1,6 +1,6 @@
 /*
- * metrics.jsonl of a run: one object a line, `event` = start | step | epoch | checkpoint | end. A line is written whole or
- * not at all as far as readers see; numbers do not depend on the locale; NaN is null. Appending allocates nothing.
+ * metrics.jsonl of a run: one object a line, `event` = start | step | epoch | checkpoint | end. A line is written whole
+ * or not at all as far as readers see; numbers do not depend on the locale; NaN is null. Appending allocates nothing.
  */
 #ifndef CVY_RUNTIME_METRICS_H
 #define CVY_RUNTIME_METRICS_H
@@ -17,7 +17,7 @@ typedef struct cvy_metrics_line {
     int64_t step;
     int64_t epoch;
     double loss, images_per_s, learning_rate, train_accuracy, validation_accuracy, validation_loss;
-    const char *text_key, *text; /**< one more member, e.g. "checkpoint": "step-00000100"; NULL: none. Escaped as JSON */
+    const char *text_key, *text; /**< one more member, "checkpoint": "step-00000100"; NULL: none. Escaped as JSON */
 } cvy_metrics_line;
 
 #define CVY_METRICS_LINE_INIT                                                                                   \
@@ -29,8 +29,8 @@ typedef struct cvy_metrics_line {
 /**
  * Open a run's metrics for appending; makes the file where there is none.
  *
- * @param[in]  last_step  lines of later steps are dropped (a run that goes on from a checkpoint), and so is a half-written
- *                        last line; -1 starts the file anew
+ * @param[in]  last_step  lines of later steps are dropped (a run that goes on from a checkpoint), and so is a
+ *                        half-written last line; -1 starts the file anew
  * @retval CVY_ERR_IO     the file cannot be read or written
  */
 cvy_status cvy_metrics_open(const char *path, int64_t last_step, cvy_metrics **metrics_out);
