@@ -133,10 +133,9 @@ static void draw_segment(const drawing *canvas, point a, point b)
 {
     float dx = b.x - a.x, dy = b.y - a.y;
     float inverse = 1.0f / fmaxf(dx * dx + dy * dy, 1e-12f);
-    int64_t x0 = first_pixel(fminf(a.x, b.x), canvas->reach);
-    int64_t x1 = last_pixel(fmaxf(a.x, b.x), canvas->reach, canvas->w);
-    int64_t y0 = first_pixel(fminf(a.y, b.y), canvas->reach);
-    int64_t y1 = last_pixel(fmaxf(a.y, b.y), canvas->reach, canvas->h);
+    float reach = canvas->reach;
+    int64_t x0 = first_pixel(fminf(a.x, b.x), reach), x1 = last_pixel(fmaxf(a.x, b.x), reach, canvas->w);
+    int64_t y0 = first_pixel(fminf(a.y, b.y), reach), y1 = last_pixel(fmaxf(a.y, b.y), reach, canvas->h);
     for (int64_t y = y0; y <= y1; y++) {
         float *row = canvas->distance2 + y * canvas->w;
         float py = (float)y + 0.5f - a.y;
