@@ -172,7 +172,7 @@ typedef struct cvy_evaluation {
 /**
  * Evaluate weights on the test split; every sample counts once.
  *
- * @param[in]  checkpoint  a checkpoint folder, a run folder (its best, else its newest checkpoint) or a safetensors file
+ * @param[in]  checkpoint  a checkpoint folder, a run folder (its best, else its newest checkpoint), a safetensors file
  * @param[in]  options     data, batch, threads, backend, layout are used
  * @param[in]  observer    progress alone is called; may be NULL
  * @retval as cvy_train()

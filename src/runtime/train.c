@@ -56,8 +56,8 @@ static void set_rate(training *t)
 
 static void tell_start(training *t, const char *resumed_from, int skipped)
 {
-    static const char *const names[CVY_BUFFER_ROLE_COUNT + 1] = {"weights",   "gradients",     "optimizer", "activations",
-                                                                 "workspace", "communication", "data",      NULL};
+    static const char *const names[CVY_BUFFER_ROLE_COUNT + 1] = {
+        "weights", "gradients", "optimizer", "activations", "workspace", "communication", "data", NULL};
     const cvy_plan *plan = t->session.plan;
     if (!t->observer || !t->observer->start) {
         return;
@@ -103,7 +103,8 @@ static void tell_progress(training *t, const cvy_batch *batch, const cvy_executo
                                    .sample = t->position.sample,
                                    .samples = t->samples,
                                    .loss = result->loss,
-                                   .accuracy = t->session.classes ? (double)result->correct / (double)batch->samples : NAN,
+                                   .accuracy =
+                                       t->session.classes ? (double)result->correct / (double)batch->samples : NAN,
                                    .learning_rate = rate,
                                    .images_per_s = t->shown_rate,
                                    .left_s = (double)left / t->shown_rate};
@@ -158,7 +159,8 @@ static cvy_status finish_epoch(training *t, double epoch_start_s, double wait_st
     cvy_epoch_result result = {.epoch = p->epoch + 1,
                                .step = p->step,
                                .loss = p->epoch_loss_sum / (double)p->sample,
-                               .train_accuracy = t->session.classes ? (double)p->epoch_correct / (double)p->sample : NAN,
+                               .train_accuracy =
+                                   t->session.classes ? (double)p->epoch_correct / (double)p->sample : NAN,
                                .validation_loss = evaluation.loss,
                                .validation_accuracy = evaluation.accuracy,
                                .seconds = seconds,
