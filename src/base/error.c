@@ -13,7 +13,7 @@ const char *cvy_error_message(void) { return message; }
 
 void cvy_error_clear(void) { message[0] = '\0'; }
 
-cvy_status cvy_fail(cvy_status status, const char *format, ...)
+void cvy_error_set(const char *format, ...)
 {
     char words[MESSAGE_BYTES]; /* aside, since an argument may point into the old message */
     va_list arguments;
@@ -21,10 +21,9 @@ cvy_status cvy_fail(cvy_status status, const char *format, ...)
     vsnprintf(words, sizeof words, format, arguments);
     va_end(arguments);
     memcpy(message, words, sizeof message);
-    return status;
 }
 
-cvy_status cvy_fail_within(cvy_status status, const char *format, ...)
+void cvy_error_prepend(const char *format, ...)
 {
     char context[MESSAGE_BYTES / 2];
     char words[MESSAGE_BYTES];
@@ -35,7 +34,6 @@ cvy_status cvy_fail_within(cvy_status status, const char *format, ...)
     int length = snprintf(words, sizeof words, "%s: ", context);
     strncat(words, message, sizeof words - 1 - (size_t)length);
     memcpy(message, words, sizeof message);
-    return status;
 }
 
 int cvy_status_exit_code(cvy_status status)

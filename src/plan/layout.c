@@ -197,6 +197,9 @@ static cvy_status decide_convolution(const question *q, cvy_format current, cvy_
             break;
         }
     }
+    if (best == CVY_QUALITY_SLOW && q->options->layout == CVY_LAYOUT_AUTO) {
+        *formats = (cvy_layer_formats){0}; /* plain loops gain nothing from other formats */
+    }
     CVY_REQUIRE(best != CVY_QUALITY_NONE, CVY_ERR_INFEASIBLE, "layer %s: no backend runs it in any of %d formats",
                 q->layer->name, count);
     return CVY_OK;

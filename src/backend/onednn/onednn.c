@@ -30,12 +30,12 @@ extern const cvy_backend cvy_backend_onednn;
 
 /*
  * The library names an implementation by how it works: jit (kernels made at run time), brgconv, brgemm, …; gemm, with
- * the product's own implementation around it ("x64:gemm:jit"), which a convolution reaches through im2col; simple and
- * ref (loops). A dense layer is a matrix product to begin with.
+ * the product's own implementation around it ("x64:gemm:jit"), which a convolution reaches through im2col; "…:any" is
+ * plain loops. A dense layer is a matrix product to begin with.
  */
 static cvy_quality judge(cvy_op_kind kind, const char *implementation)
 {
-    if (strstr(implementation, "ref") || strstr(implementation, "simple")) {
+    if (strstr(implementation, ":any")) {
         return CVY_QUALITY_SLOW;
     }
     bool product = strstr(implementation, "gemm") && !strstr(implementation, "brgemm");
@@ -60,8 +60,7 @@ static cvy_status choose_format(const cvy_op *op, cvy_role role, cvy_format *for
     int i = cvy_op_index(op, role);
     CVY_REQUIRE(i >= 0, CVY_ERR_ARG, "%s has no operand %s", cvy_op_kind_name(op->kind), cvy_role_name(role));
     CVY_TRY(cvy_onednn_problem_create(op, i, &problem));
-    bool found = judge(op->kind, cvy_onednn_problem_implementation(&problem)) > CVY_QUALITY_SLOW &&
-                 cvy_onednn_format_find(problem.description, problem.argument[i], &op->operand[i].tensor, format_out);
+    bool found = cvy_onednn_format_find(problem.description, problem.argument[i], &op->operand[i].tensor, format_out);
     cvy_onednn_problem_clear(&problem);
     CVY_REQUIRE(found, CVY_ERR_UNSUPPORTED, "onednn: no wish for the format of %s", cvy_role_name(role));
     return CVY_OK;

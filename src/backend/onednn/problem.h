@@ -18,7 +18,7 @@ enum { CVY_ONEDNN_IMPOSED = -1 };
  *
  * @param[in]  free         index of the one operand whose format the library may choose, or CVY_ONEDNN_IMPOSED
  * @param[out] problem_out  released with cvy_onednn_problem_clear()
- * @retval CVY_ERR_UNSUPPORTED the library has none, or one that would compute something else than op.h says
+ * @retval CVY_ERR_UNSUPPORTED the library has none, or one that is left to the backends that follow (see problem.c)
  * @retval CVY_ERR_MEMORY
  */
 cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_problem *problem_out);
