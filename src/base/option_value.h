@@ -27,7 +27,7 @@ const char *cvy_option_print_usage(const cvy_option *option, char *text, size_t 
 /** "CONVOY_LEARNING_RATE" from "learning-rate". */
 const char *cvy_option_print_variable(const char *name, char *text, size_t bytes);
 
-/** Print the help of a command on standard output; defaults are what @p values holds. */
-void cvy_options_print_help(const cvy_command_options *command, const char *program, const void *values);
+/** The help of a command; defaults are what @p values holds. cvy_free(); NULL, worded, where memory is exhausted */
+char *cvy_options_print_help(const cvy_command_options *command, const char *program, const void *values);
 
 #endif

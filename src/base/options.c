@@ -1,5 +1,5 @@
 /*
- * Options from four places: defaults, YAML files, CONVOY_* variables, the command line; each is laid over the one before.
+ * Options from four places: defaults, YAML files, CONVOY_* variables, the command line; each is laid over those before.
  * argp runs twice over the line: once to find --help and --config, once, after files and variables, for the values. It
  * is kept silent: what is wrong is worded here, in one line.
  */
@@ -27,6 +27,7 @@ typedef struct parse {
     struct argp_option *argp_option;
     cvy_yaml *file[MAX_FILES]; /* kept until the texts are copied out of them */
     int files;
+    bool help;                 /* was asked for */
     bool apply;                /* the second run */
     cvy_status status;
 } parse;
@@ -206,8 +207,8 @@ static error_t take(int key, char *text, struct argp_state *state)
     case ARGP_KEY_END:
     case ARGP_KEY_SUCCESS:
     case ARGP_KEY_FINI: return ARGP_ERR_UNKNOWN;
-    case KEY_HELP: p->parsed->help = true; break;
-    case KEY_CONFIG: p->status = p->apply || p->parsed->help ? CVY_OK : apply_file(p, text); break;
+    case KEY_HELP: p->help = true; break;
+    case KEY_CONFIG: p->status = p->apply || p->help ? CVY_OK : apply_file(p, text); break;
     default: p->status = take_option(p, key, text); break;
     }
     return p->status == CVY_OK ? 0 : EINVAL;
@@ -307,9 +308,9 @@ static cvy_status run_parse(parse *p, int argc, char **argv)
         CVY_TRY(apply_file(p, file));
     }
     CVY_TRY(run_argp(p, argc, argv));
-    if (p->parsed->help) {
-        cvy_options_print_help(p->command, p->program, p->values);
-        return CVY_OK;
+    if (p->help) {
+        p->parsed->help = cvy_options_print_help(p->command, p->program, p->values);
+        return p->parsed->help ? CVY_OK : CVY_ERR_MEMORY;
     }
     CVY_TRY(apply_environment(p));
     p->apply = true;
@@ -337,5 +338,6 @@ cvy_status cvy_options_parse(const cvy_command_options *command, int argc, char 
 void cvy_parsed_options_clear(cvy_parsed_options *parsed)
 {
     cvy_free(parsed->storage);
+    cvy_free(parsed->help);
     *parsed = (cvy_parsed_options){0};
 }

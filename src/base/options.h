@@ -50,14 +50,14 @@ typedef struct cvy_parsed_options {
     const char *operand[4];     /**< borrowed from argv */
     int operands;
     char *storage;              /**< every text value, wherever it came from; owned */
-    bool help;                  /**< help was asked for and printed: the command ends with CVY_OK */
+    char *help;                 /**< help was asked for: the text, to be printed; else NULL. Owned */
 } cvy_parsed_options;
 
 /**
  * Parse a command's arguments into @p values.
  *
- * Every command also takes --help, and --config FILE (CONVOY_CONFIG): a YAML mapping of option names. It may be given
- * more than once; a later file wins over an earlier one.
+ * Every command also takes --help, which is answered with CVY_OK whatever else is missing, and --config FILE
+ * (CONVOY_CONFIG): a YAML mapping of option names. It may be given more than once; a later file wins.
  *
  * @param[in]  argc, argv   argv[0] is shown as the program's name; operands and options follow, in any order
  * @param[in,out] values    the command's struct, holding defaults; fields are set through the offsets. Text fields are
@@ -71,8 +71,8 @@ cvy_status cvy_options_parse(const cvy_command_options *command, int argc, char 
 void cvy_parsed_options_clear(cvy_parsed_options *parsed);
 
 /**
- * Fail if the environment has a CONVOY_* variable that belongs to no option in the table: a misspelt one would do nothing,
- * in silence. The table is that of the whole program, since a variable may be meant for another command.
+ * Fail if the environment has a CONVOY_* variable that belongs to no option in the table: a misspelt one would do
+ * nothing, in silence. The table is that of the whole program, since a variable may be meant for another command.
  *
  * @retval CVY_ERR_INPUT names the variable and the nearest that exists
  */

@@ -14,20 +14,23 @@ enum { HELP_WIDTH = 100, HELP_COLUMN = 30, USAGE_TEXT = 96 };
 /* Append words from column @p at on, broken between words, continued under HELP_COLUMN. */
 static void add_wrapped(cvy_text *text, size_t at, const char *words)
 {
+    const char *between = "";
     while (*words) {
         size_t length = strcspn(words, " ");
-        if (at > HELP_COLUMN && at + length > HELP_WIDTH) {
+        if (at > HELP_COLUMN && at + 1 + length > HELP_WIDTH) {
             cvy_text_add(text, "\n%*s", HELP_COLUMN, "");
+            between = "";
             at = HELP_COLUMN;
         }
-        cvy_text_add(text, "%.*s%s", (int)length, words, words[length] ? " " : "");
-        at += length + 1;
+        cvy_text_add(text, "%s%.*s", between, (int)length, words);
+        at += length + strlen(between);
+        between = " ";
         words += length + (words[length] ? 1 : 0);
     }
     cvy_text_add(text, "\n");
 }
 
-/* Whether a default is worth telling: 0 means "not given" or "automatic" everywhere, and the words of the option say so. */
+/* Whether a default is worth telling: 0 means "not given" or "automatic", and the words of the option say so. */
 static bool has_default(const cvy_option *option, const void *values)
 {
     cvy_text value = {0};
@@ -80,7 +83,18 @@ static void add_option(cvy_text *text, const cvy_option *option, const void *val
     cvy_text_destroy(&words);
 }
 
-void cvy_options_print_help(const cvy_command_options *command, const char *program, const void *values)
+static void add_table(cvy_text *text, const cvy_option *option, const void *values)
+{
+    for (; option->name; option++) {
+        if (option->type == CVY_OPTION_HEADING) {
+            cvy_text_add(text, "\n%s:\n", option->name);
+        } else {
+            add_option(text, option, values);
+        }
+    }
+}
+
+char *cvy_options_print_help(const cvy_command_options *command, const char *program, const void *values)
 {
     static const cvy_option common[] = {
         {.name = "Every command", .type = CVY_OPTION_HEADING},
@@ -89,26 +103,18 @@ void cvy_options_print_help(const cvy_command_options *command, const char *prog
         {.name = "help", .letter = 'h', .type = CVY_OPTION_FLAG, .help = "Print this"},
         {.name = NULL},
     };
+    const char *nothing = NULL; /* what the table above has as values */
     cvy_text text = {0};
     cvy_text_add(&text, "usage: %s%s%s [option ...]\n\n%s.\n", program, *command->operands ? " " : "",
                  command->operands, command->summary);
-    const cvy_option *const tables[] = {command->option, common};
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        for (const cvy_option *option = tables[i]; option->name; option++) {
-            if (option->type == CVY_OPTION_HEADING) {
-                cvy_text_add(&text, "\n%s:\n", option->name);
-            } else {
-                add_option(&text, option, values);
-            }
-        }
-    }
+    add_table(&text, command->option, values);
+    add_table(&text, common, &nothing);
     cvy_text_add(&text, "\nThe command line wins over the environment (CONVOY_<NAME>, '-' as '_'), "
                         "the environment over\nthe file, the file over defaults.\n");
     if (command->examples) {
         cvy_text_add(&text, "\nExamples:\n%s", command->examples);
     }
-    fputs(text.data ? text.data : "", stdout);
-    cvy_text_destroy(&text);
+    return cvy_text_take(&text);
 }
 
 /* A text in double quotes, whatever it holds: YAML's escapes, as in JSON. */

@@ -2,9 +2,7 @@
 #ifndef CVY_CLI_JSON_OUTPUT_H
 #define CVY_CLI_JSON_OUTPUT_H
 
-#include <jansson.h>
-
-#include "base/error.h"
+#include "base/json.h"
 #include "convoy/train.h"
 
 /** A number; null for NaN and infinity, which JSON lacks. */

@@ -1,6 +1,6 @@
 /*
- * The options of all commands, in one table over one struct: a name means the same everywhere, and a command says by its
- * bit which rows it takes. Also what every command's file declares of itself.
+ * The options of all commands, in one table over one struct: a name means the same everywhere, and a command says by
+ * its bit which rows it takes. Also what every command's file declares of itself.
  */
 #ifndef CVY_CLI_OPTIONS_COMMON_H
 #define CVY_CLI_OPTIONS_COMMON_H
@@ -23,7 +23,7 @@ typedef enum cli_precision { CLI_FP32, CLI_FP64 } cli_precision;
 
 /** What the command line can say; start from CLI_OPTIONS_INIT. */
 typedef struct cli_options {
-    cvy_train_options train;      /**< of it, threads, keep_checkpoints, layout, double_precision: cli_parse() fills them */
+    cvy_train_options train; /**< threads, keep_checkpoints, layout, double_precision are set out of those below */
     const char *model, *checkpoint, *strategy;
     int64_t threads, keep_checkpoints, warmup, iterations;
     int layout;
@@ -51,7 +51,8 @@ enum { CLI_MAX_OPTIONS = 64 };
 void cli_select_options(unsigned rows, cvy_option option_out[CLI_MAX_OPTIONS]);
 
 /**
- * Parse a command's line over what @p options holds.
+ * Parse a command's line over what @p options holds. Help, where it is asked for, is printed: `help` of @p parsed_out
+ * then says that the command is done.
  *
  * @param[out] parsed_out released with cvy_parsed_options_clear(), after the options' texts are no longer needed
  * @retval CVY_ERR_INPUT       see cvy_options_parse()

@@ -1,5 +1,6 @@
 /*
- * How a training is told while it runs, on standard error: a bar that is drawn over on a terminal, plain lines elsewhere.
+ * How a training is told while it runs, on standard error: a bar that is drawn over on a terminal, plain
+ * lines elsewhere.
  */
 #ifndef CVY_CLI_PROGRESS_H
 #define CVY_CLI_PROGRESS_H

@@ -3,8 +3,8 @@
 #define CVY_CLI_SIGNALS_H
 
 /**
- * Let SIGINT, SIGTERM and SIGUSR1 (what batch systems send before the time is up) raise a flag; a second SIGINT ends the
- * process at once.
+ * Let SIGINT, SIGTERM and SIGUSR1 (what batch systems send before the time is up) raise a flag; a second SIGINT ends
+ * the process at once.
  *
  * @return the flag, for cvy_train_options.stop
  */

@@ -3,39 +3,31 @@
  * Two zero bytes, the type (8: unsigned bytes), the count of dimensions, each extent in 4 bytes, big-endian, then the
  * numbers in plain order. A pair of files a split, plain or gzipped.
  *
- * A header is believed only after the file's length has borne it out: a plain file has exactly so many bytes, a gzipped
- * one may not claim more than deflate can pack into its length. So a damaged header costs no memory. Everything is
- * checked and read when the set is opened; a read cannot fail.
+ * A header is believed only after the file's length has borne it out, so a damaged one costs no memory. Everything is
+ * checked and read when the set is opened; reading a sample cannot fail.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <zlib.h>
 
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/kind.h"
+#include "data/stream.h"
 
 enum {
     TYPE_BYTES = 8,          /* the header's word for unsigned bytes */
     MAX_IDX_DIMS = 3,
-    DEFLATE_RATIO = 1032,    /* the most that deflate gains: 258 bytes in 2 bits, zlib's algorithm.txt */
-    READ_BYTES = 1 << 30,    /* gzread counts in int */
     SHADES = 256,
 };
 
 /* One open file whose header has been checked. */
 typedef struct idx_file {
     const char *path;
-    gzFile stream;
-    int64_t file_bytes;      /* as it lies on disk */
+    cvy_stream *stream;
     int64_t extent[MAX_IDX_DIMS];
-    int64_t header_bytes, body_bytes;
+    int64_t body_bytes;
 } idx_file;
 
 typedef struct idx_split {
@@ -87,31 +79,6 @@ static bool detect_idx(const char *folder)
     return false;
 }
 
-static void close_file(idx_file *file)
-{
-    if (file->stream) {
-        gzclose_r(file->stream);
-        file->stream = NULL;
-    }
-}
-
-/* Read exactly @p bytes; fewer are the file's fault. */
-static cvy_status read_bytes(const idx_file *file, void *out, int64_t bytes, const char *part)
-{
-    int64_t got = 0;
-    while (got < bytes) {
-        int step = gzread(file->stream, (unsigned char *)out + got, (unsigned)cvy_min_i64(bytes - got, READ_BYTES));
-        int error;
-        const char *words = gzerror(file->stream, &error);
-        CVY_REQUIRE(step >= 0, CVY_ERR_DATA, "%s: cannot read: %s", file->path,
-                    error == Z_ERRNO ? strerror(errno) : words);
-        CVY_REQUIRE(step > 0, CVY_ERR_DATA, "%s: ends after %" PRId64 " bytes of its %s, expected %" PRId64, file->path,
-                    got, part, bytes);
-        got += step;
-    }
-    return CVY_OK;
-}
-
 /* The words for "60000x28x28". */
 static const char *print_extents(const idx_file *file, int dims, char text[CVY_SHAPE_TEXT])
 {
@@ -124,25 +91,21 @@ static const char *print_extents(const idx_file *file, int dims, char text[CVY_S
 static cvy_status check_length(idx_file *file, int dims)
 {
     char text[CVY_SHAPE_TEXT];
-    int64_t body = 1, total = 0;
+    int64_t body = 1, total = 0, file_bytes = cvy_stream_file_bytes(file->stream);
     bool fits = true;
     for (int i = 0; i < dims; i++) {
         fits = fits && cvy_mul_i64(body, file->extent[i], &body);
     }
-    fits = fits && cvy_add_i64(body, file->header_bytes, &total);
+    fits = fits && cvy_add_i64(body, 4 + 4 * dims, &total);
+    print_extents(file, dims, text);
     CVY_REQUIRE(fits, CVY_ERR_DATA, "%s: the header says %s bytes, beyond any file; the file has %" PRId64, file->path,
-                print_extents(file, dims, text), file->file_bytes);
-    CVY_REQUIRE(body > 0, CVY_ERR_DATA, "%s: the header says %s bytes: the file holds no samples", file->path,
-                print_extents(file, dims, text));
-    if (gzdirect(file->stream)) {
-        CVY_REQUIRE(total == file->file_bytes, CVY_ERR_DATA,
-                    "%s: the header says %s bytes, so a file of %" PRId64 ", but the file has %" PRId64, file->path,
-                    print_extents(file, dims, text), total, file->file_bytes);
-    } else {
-        CVY_REQUIRE(total / DEFLATE_RATIO <= file->file_bytes, CVY_ERR_DATA,
-                    "%s: the header says %s bytes, more than a gzip file of %" PRId64 " can hold", file->path,
-                    print_extents(file, dims, text), file->file_bytes);
-    }
+                text, file_bytes);
+    CVY_REQUIRE(body > 0, CVY_ERR_DATA, "%s: the header says %s bytes: no samples", file->path, text);
+    CVY_REQUIRE(cvy_stream_may_hold(file->stream, total), CVY_ERR_DATA,
+                cvy_stream_is_packed(file->stream)
+                    ? "%s: the header says %s bytes, so %" PRId64 ", more than a gzip file of %" PRId64 " can hold"
+                    : "%s: the header says %s bytes, so a file of %" PRId64 ", but the file has %" PRId64,
+                file->path, text, total, file_bytes);
     file->body_bytes = body;
     return CVY_OK;
 }
@@ -150,65 +113,46 @@ static cvy_status check_length(idx_file *file, int dims)
 static cvy_status read_header(idx_file *file, int dims)
 {
     unsigned char magic[4], extent[4 * MAX_IDX_DIMS];
-    CVY_TRY(read_bytes(file, magic, sizeof magic, "header"));
+    CVY_TRY(cvy_stream_read(file->stream, magic, sizeof magic, "header"));
     CVY_REQUIRE(magic[0] == 0 && magic[1] == 0 && magic[2] == TYPE_BYTES && magic[3] == dims, CVY_ERR_DATA,
-                "%s: not an IDX file of %s: it starts with %02x%02x%02x%02x, expected %02x%02x%02x%02x", file->path,
-                dims == 1 ? "labels" : "images", magic[0], magic[1], magic[2], magic[3], 0, 0, TYPE_BYTES, dims);
-    CVY_TRY(read_bytes(file, extent, 4 * dims, "extents"));
+                "%s: not an IDX file of %s: it starts with %02x%02x%02x%02x, expected 0000%02x%02x", file->path,
+                dims == 1 ? "labels" : "images", magic[0], magic[1], magic[2], magic[3], TYPE_BYTES, dims);
+    CVY_TRY(cvy_stream_read(file->stream, extent, 4 * dims, "extents"));
     for (int i = 0; i < dims; i++) {
         const unsigned char *e = extent + 4 * i;
         file->extent[i] = (int64_t)e[0] << 24 | (int64_t)e[1] << 16 | (int64_t)e[2] << 8 | (int64_t)e[3];
     }
-    file->header_bytes = 4 + 4 * dims;
     return check_length(file, dims);
 }
 
-/* Open a file and check its header; on success close_file() is the caller's. */
+/* Open a file and check its header; on success the caller closes the stream. */
 static cvy_status open_file(const char *path, int dims, idx_file *file_out)
 {
-    struct stat about;
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    CVY_REQUIRE(descriptor >= 0, CVY_ERR_DATA, "%s: cannot open: %s", path, strerror(errno));
-    idx_file file = {.path = path};
-    cvy_status status = CVY_OK;
-    CVY_REQUIRE_GOTO(status, done, fstat(descriptor, &about) == 0, CVY_ERR_DATA, "%s: %s", path, strerror(errno));
-    file.file_bytes = about.st_size;
-    file.stream = gzdopen(descriptor, "rb"); /* reads plain files as they are */
-    CVY_REQUIRE_GOTO(status, done, file.stream, CVY_ERR_MEMORY, "%s: no memory to read it", path);
-    descriptor = -1; /* the stream's */
-    CVY_TRY_GOTO(status, done, read_header(&file, dims));
-    *file_out = file;
-    file.stream = NULL;
-done:
-    close_file(&file);
-    if (descriptor >= 0) {
-        close(descriptor);
+    *file_out = (idx_file){.path = path};
+    CVY_TRY(cvy_stream_open(path, &file_out->stream));
+    cvy_status status = read_header(file_out, dims);
+    if (status != CVY_OK) {
+        cvy_stream_close(&file_out->stream);
     }
     return status;
 }
 
-/* Read all numbers; nothing may follow, and a gzip file's checksum must fit. */
 static cvy_status read_body(const idx_file *file, unsigned char **data_out)
 {
-    cvy_status status;
-    unsigned char more;
-    int error;
     unsigned char *data = cvy_calloc((size_t)file->body_bytes, 1);
     if (!data) {
         return cvy_fail_within(CVY_ERR_MEMORY, "%s", file->path);
     }
-    CVY_TRY_GOTO(status, done, read_bytes(file, data, file->body_bytes, "data"));
-    int behind = gzread(file->stream, &more, 1);
-    const char *words = gzerror(file->stream, &error);
-    CVY_REQUIRE_GOTO(status, done, behind <= 0, CVY_ERR_DATA,
-                     "%s: holds more than the %" PRId64 " bytes that its header says", file->path, file->body_bytes);
-    CVY_REQUIRE_GOTO(status, done, error == Z_OK || error == Z_STREAM_END, CVY_ERR_DATA, "%s: damaged at its end: %s",
-                     file->path, words);
+    cvy_status status = cvy_stream_read(file->stream, data, file->body_bytes, "data");
+    if (status == CVY_OK) {
+        status = cvy_stream_finish(file->stream);
+    }
+    if (status != CVY_OK) {
+        cvy_free(data);
+        return status;
+    }
     *data_out = data;
-    data = NULL;
-done:
-    cvy_free(data);
-    return status;
+    return CVY_OK;
 }
 
 static cvy_status read_images(const char *path, const cvy_data_options *options, idx_split *split)
@@ -221,7 +165,7 @@ static cvy_status read_images(const char *path, const cvy_data_options *options,
         split->count = file.extent[0];
         status = read_body(&file, &split->pixel);
     }
-    close_file(&file);
+    cvy_stream_close(&file.stream);
     return status;
 }
 
@@ -235,7 +179,7 @@ static cvy_status read_labels(const char *path, const char *images_path, idx_spl
                      split->count);
     status = read_body(&file, &split->label);
 done:
-    close_file(&file);
+    cvy_stream_close(&file.stream);
     return status;
 }
 
@@ -245,8 +189,9 @@ static cvy_status check_labels(const char *path, const idx_split *split, const c
 {
     for (int64_t i = 0; i < split->count; i++) {
         CVY_REQUIRE(split->label[i] < options->classes, CVY_ERR_DATA,
-                    "%s: sample %" PRId64 " has label %d, but the model has %" PRId64 " classes: 0 to %" PRId64, path, i,
-                    split->label[i], options->classes, options->classes - 1);
+                    "%s: sample %" PRId64 " has label %d, but the model has %" PRId64
+                    " classes, labels 0 to %" PRId64 "; give the model more with option classes",
+                    path, i, split->label[i], options->classes, options->classes - 1);
         *classes = cvy_max_i64(*classes, split->label[i] + 1);
     }
     return CVY_OK;
@@ -260,10 +205,8 @@ static cvy_status open_split(const cvy_data_options *options, cvy_split which, i
     cvy_status status;
     CVY_TRY_GOTO(status, done, find_file(options->source, stem[which], "images", &images));
     CVY_TRY_GOTO(status, done, find_file(options->source, stem[which], "labels", &labels));
-    CVY_REQUIRE_GOTO(status, done, images || !labels, CVY_ERR_DATA, "%s: %s-images-idx3-ubyte(.gz) is missing beside %s",
-                     options->source, stem[which], labels);
-    CVY_REQUIRE_GOTO(status, done, labels || !images, CVY_ERR_DATA, "%s: %s-labels-idx1-ubyte(.gz) is missing beside %s",
-                     options->source, stem[which], images);
+    CVY_REQUIRE_GOTO(status, done, !images == !labels, CVY_ERR_DATA, "%s: %s-%s-ubyte(.gz) is missing beside %s",
+                     options->source, stem[which], images ? "labels-idx1" : "images-idx3", images ? images : labels);
     if (images) {
         CVY_TRY_GOTO(status, done, read_images(images, options, split));
         CVY_TRY_GOTO(status, done, read_labels(labels, images, split));

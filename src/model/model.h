@@ -30,7 +30,7 @@ struct cvy_model {
 /** Start a model with its input layer (layer 0, named "input"). @p input is of one sample, without n: [c,h,w]. */
 cvy_status cvy_model_create(const char *name, const cvy_shape *input, cvy_model **model_out);
 
-/** Limits on what a file may ask for. */
+/** Limits on what a file may ask for; the input layer is not counted. */
 enum { CVY_MAX_LAYERS = 20000, CVY_MAX_NAME = 200 };
 
 /**
@@ -51,8 +51,9 @@ cvy_status cvy_model_add(cvy_model *model, const char *kind, const char *name, c
  * Append a layer as the zoo does: options as YAML flow text without braces, printf style, e.g.
  * cvy_model_append(m, "conv", "conv1", x, &x, "filters: %d, kernel: 3, padding: 1", filters).
  *
- * @param[in]     name   of the layer
- * @param[in,out] at     in: index of the input; out: index of the new layer
+ * @param[in]     name     of the layer
+ * @param[in,out] at       in: index of the input; out: index of the new layer
+ * @param[in]     options  a blank where all defaults hold
  */
 cvy_status cvy_model_append(cvy_model *model, const char *kind, const char *name, int *at, const char *options, ...)
     __attribute__((format(printf, 5, 6)));
@@ -60,7 +61,12 @@ cvy_status cvy_model_append(cvy_model *model, const char *kind, const char *name
 /** Append an add layer of two inputs. */
 cvy_status cvy_model_append_add(cvy_model *model, const char *name, int first, int second, int *index_out);
 
-/** Check that a model is whole: the last layer is a loss, every other layer's output is used, parameters fit 64 bits. */
+/**
+ * Check that a model is whole: the last layer is a loss, every other layer's output is used, the bytes of parameters
+ * and of one sample's activations fit 64 bits.
+ *
+ * @retval CVY_ERR_INPUT the message names the layer
+ */
 cvy_status cvy_model_finish(cvy_model *model);
 
 /** Index of the layer of a name; -1 if absent. */
@@ -71,6 +77,9 @@ int cvy_model_find_parameter(const cvy_model *model, const char *name);
 
 /** Index of the loss layer's input: the layer whose output is the model's. */
 int cvy_model_output(const cvy_model *model);
+
+/** Floating point operations of a layer's share of cvy_model_forward_flop(). */
+double cvy_model_layer_flop(const cvy_model *model, int index);
 
 /** A hash of all that the model computes (kinds, options, graph; not names): checkpoints and plans carry it. */
 uint64_t cvy_model_hash(const cvy_model *model);

@@ -170,3 +170,26 @@ cvy_status cvy_checkpoint_find(const char *folder, char **path_out, int *skipped
     }
     return status;
 }
+
+cvy_status cvy_checkpoint_find_best(const char *folder, char **path_out)
+{
+    char name[32];
+    cvy_checkpoint_record record;
+    char *newest = NULL;
+    CVY_TRY(cvy_checkpoint_find(folder, &newest, NULL));
+    cvy_status status = cvy_checkpoint_record_load(newest, &record);
+    if (status != CVY_OK || record.position.best_step < 0) {
+        *path_out = newest;
+        return CVY_OK;
+    }
+    snprintf(name, sizeof name, "step-%08" PRId64, record.position.best_step);
+    char *best = cvy_path_join(folder, name);
+    if (best && cvy_checkpoint_verify(best, &record) == CVY_OK) {
+        cvy_free(newest);
+        *path_out = best;
+    } else {
+        cvy_free(best);
+        *path_out = newest;
+    }
+    return CVY_OK;
+}

@@ -1,8 +1,8 @@
 /*
- * Checkpoints: a folder with model.safetensors (weights and running statistics under state_dict keys, logical layout, f32;
- * f64 in a run in double), optimizer.safetensors (keys momentum.<name>, moment2.<name>; absent where the optimizer has no
- * state) and state.json (position of the run, checksums of the two, hash of the model). It is written aside, synced,
- * renamed; a reader that finds a damaged one falls back to the last whole one.
+ * Checkpoints: a folder with model.safetensors (weights and running statistics under state_dict keys, logical layout,
+ * f32; f64 in a run in double), optimizer.safetensors (keys momentum.<name>, moment2.<name>; absent where the optimizer
+ * has no state) and state.json (position of the run, checksums of the two, hash of the model). It is written aside,
+ * synced, renamed; a reader that finds a damaged one falls back to the last whole one.
  */
 #ifndef CVY_RUNTIME_CHECKPOINT_H
 #define CVY_RUNTIME_CHECKPOINT_H
@@ -45,6 +45,9 @@ cvy_status cvy_checkpoint_prune(const char *folder, int keep, int64_t best_step)
  * @retval CVY_ERR_CHECKPOINT there is none; the message says why the newest was refused
  */
 cvy_status cvy_checkpoint_find(const char *folder, char **path_out, int *skipped_out);
+
+/** As cvy_checkpoint_find(), but the one with the best validation so far, where that is still there and whole. */
+cvy_status cvy_checkpoint_find_best(const char *folder, char **path_out);
 
 /**
  * Load a checkpoint folder into the tensors of @p state. All is verified before anything is copied: after a failure the

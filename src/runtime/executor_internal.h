@@ -34,6 +34,6 @@ void cvy_executor_release_state(cvy_executor *e);
 
 /* Note a step, and at its end an iteration, in the timeline. */
 void cvy_executor_note_step(cvy_executor *e, const cvy_schedule *s, const cvy_step *step, double start_s, double end_s);
-void cvy_executor_note_iteration(cvy_executor *e, const cvy_run *run, double start_s, double end_s);
+void cvy_executor_note_iteration(cvy_executor *e, double start_s, double end_s);
 
 #endif

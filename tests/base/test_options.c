@@ -108,8 +108,9 @@ static void test_every_type_is_read(void **state)
     (void)state;
     values v;
     cvy_parsed_options parsed;
-    assert_int_equal(parse("paint --batch=8 wall --epochs 3 --learning-rate 2.5e-1 -d here --colour blue -ql --note x:y "
-                           "other", &v, &parsed), CVY_OK);
+    const char *line = "paint --batch=8 wall --epochs 3 --learning-rate 2.5e-1 -d here --colour blue -ql --note x:y "
+                       "other";
+    assert_int_equal(parse(line, &v, &parsed), CVY_OK);
     assert_int_equal(v.batch, 8);
     assert_int_equal(v.epochs, 3);
     assert_true(v.rate == 0.25);
@@ -212,7 +213,8 @@ static void test_values_are_checked(void **state)
     expect_message("paint w --batch 0", "--batch: expected a count (N or N/rank) from 1 to 4096, found '0'");
     expect_message("paint w --batch 4097", "--batch: expected a count (N or N/rank) from 1 to 4096, found '4097'");
     expect_message("paint w --batch 64x", "--batch: expected a count (N or N/rank) from 1 to 4096, found '64x'");
-    expect_message("paint w --batch 64/ranks", "--batch: expected a count (N or N/rank) from 1 to 4096, found '64/ranks'");
+    expect_message("paint w --batch 8/ranks",
+                   "--batch: expected a count (N or N/rank) from 1 to 4096, found '8/ranks'");
     expect_message("paint w --epochs 1.5", "--epochs: expected a whole number of at least 1, found '1.5'");
     expect_message("paint w --epochs 99999999999999999999",
                    "--epochs: expected a whole number of at least 1, found '99999999999999999999'");
@@ -221,7 +223,8 @@ static void test_values_are_checked(void **state)
     expect_message("paint w --lr inf", "--learning-rate: expected a number from 0 to 10, found 'inf'");
     expect_message("paint w --lr -1", "--learning-rate: expected a number from 0 to 10, found '-1'");
     expect_message("paint w --lr 10.5", "--learning-rate: expected a number from 0 to 10, found '10.5'");
-    expect_message("paint w --colour bleu", "--colour: expected red, green or blue, found 'bleu'; did you mean 'blue'?");
+    expect_message("paint w --colour bleu",
+                   "--colour: expected red, green or blue, found 'bleu'; did you mean 'blue'?");
     expect_message("paint w --quiet=perhaps", "--quiet: expected yes or no, found 'perhaps'");
     expect_message("paint w --data=", "--data: expected FOLDER, found nothing");
 }
@@ -293,8 +296,8 @@ static void test_printed_values_read_back(void **state)
 {
     (void)state;
     char line[128];
-    values v = {.batch = 7, .epochs = 1234567890123, .rate = 0.1, .data = "a \"b\": \\c\n#d", .note = "null", .colour = BLUE,
-                .quiet = true}, back;
+    values back, v = {.batch = 7, .epochs = 1234567890123, .rate = 0.1, .data = "a \"b\": \\c\n#d", .note = "null",
+                      .colour = BLUE, .quiet = true};
     cvy_parsed_options parsed;
     char *yaml = cvy_options_print_yaml(&command, &v);
     assert_non_null(yaml);
@@ -311,6 +314,30 @@ static void test_printed_values_read_back(void **state)
     assert_false(back.loud);
     cvy_parsed_options_clear(&parsed);
     cvy_free(yaml);
+}
+
+/* Help holds every option with its aliases, choices and default, in the order of the table, within 100 columns. */
+static void test_help_comes_from_the_table(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "usage: paint WALL [option ...]\n", "Paint walls.\n", "\nWhat:\n", "\n  -d, --data FOLDER", "(default none)",
+        "\nHow:\n", "\n  -b, --batch N ", "(default 64; also --batch-size, --global-batch)", "(default 1)",
+        "(default 0.01; also --lr)", "Which one: red, green, blue (default green)", "\n  -q, --quiet ", "--config FILE",
+        NULL};
+    values v;
+    cvy_parsed_options parsed;
+    assert_int_equal(parse("paint --help", &v, &parsed), CVY_OK); /* though WALL is missing */
+    const char *at = parsed.help;
+    for (int i = 0; parts[i]; i++) {
+        at = strstr(at, parts[i]);
+        assert_non_null(at);
+    }
+    for (const char *line = parsed.help; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        assert_true(strcspn(line, "\n") <= 100);
+    }
+    cvy_parsed_options_clear(&parsed);
 }
 
 /* Let every allocation fail in turn: the answer is CVY_ERR_MEMORY until none is left to fail. */
@@ -367,6 +394,7 @@ int main(void)
         TEST(test_misspelt_variables_are_refused),
         TEST(test_files_name_their_line),
         TEST(test_printed_values_read_back),
+        TEST(test_help_comes_from_the_table),
         TEST(test_exhausted_memory_is_told),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

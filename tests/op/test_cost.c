@@ -35,7 +35,9 @@ static void test_flop_of_alexnet_conv1(void **state)
     assert_true(cvy_op_flop(&weights) == 1407472000.0);
 }
 
-/* 32 filters of 16/4 channels, 3x3x3, at 8x8x8: 2 * 32 * 4 * 27 * 512 = 3,538,944; a weight less in 4 without groups. */
+/*
+ * 32 filters of 16/4 channels, 3x3x3, at 8x8x8: 2 * 32 * 4 * 27 * 512 = 3,538,944; a weight less in 4 without groups.
+ */
 static void test_flop_of_groups_and_depth(void **state)
 {
     (void)state;
@@ -121,7 +123,10 @@ static void test_bytes(void **state)
     assert_true(cvy_op_bytes(&op) == 5.0 * 4.0 * 270.0);
 }
 
-/* FNV-1a over the words 6, 0, 2 and, for x and y, role, access, type, format, grouped, dimensions, 2, 3; computed apart. */
+/*
+ * FNV-1a over the words 6, 0, 2 and, for x and y, role, access, type, format, grouped, dimensions, 2, 3; computed
+ * apart.
+ */
 static void test_hash_of_a_known_op(void **state)
 {
     (void)state;

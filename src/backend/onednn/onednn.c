@@ -13,32 +13,33 @@
 #include "backend/onednn/problem.h"
 #include "base/memory.h"
 
-enum { ARGUMENTS = CVY_MAX_OPERANDS + 1, NAME_BYTES = 48 };
+enum { ARGUMENTS = CVY_MAX_OPERANDS + 2, FROM_SCRATCH = -1, NAME_BYTES = 48 };
 
 typedef struct onednn_kernel {
     cvy_kernel base;
     dnnl_primitive_t primitive;
     int arguments;
-    dnnl_exec_arg_t argument[ARGUMENTS]; /* operands in the op's order; scratch last, where it is needed */
-    void *address[ARGUMENTS];            /* where each points now */
+    dnnl_exec_arg_t argument[ARGUMENTS];
+    int source[ARGUMENTS];    /* operand that each takes its address from; FROM_SCRATCH */
+    void *address[ARGUMENTS]; /* where each points now */
     size_t scratch_bytes;
     char algorithm[NAME_BYTES];
 } onednn_kernel;
 
 extern const cvy_backend cvy_backend_onednn;
 
-static bool starts_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
-
 /*
- * The library names an implementation by how it works: jit (kernels made at run time), brgconv, brgemm, …, gemm (a
- * matrix product, for convolutions through im2col), simple and ref (loops). A dense layer is a matrix product.
+ * The library names an implementation by how it works: jit (kernels made at run time), brgconv, brgemm, …; gemm, with
+ * the product's own implementation around it ("x64:gemm:jit"), which a convolution reaches through im2col; "…:any" is
+ * plain loops. A dense layer is a matrix product to begin with.
  */
 static cvy_quality judge(cvy_op_kind kind, const char *implementation)
 {
-    if (starts_with(implementation, "ref") || starts_with(implementation, "simple")) {
+    if (strstr(implementation, ":any")) {
         return CVY_QUALITY_SLOW;
     }
-    return starts_with(implementation, "gemm") && kind != CVY_OP_DENSE ? CVY_QUALITY_GEMM : CVY_QUALITY_FAST;
+    bool product = strstr(implementation, "gemm") && !strstr(implementation, "brgemm");
+    return product && kind != CVY_OP_DENSE ? CVY_QUALITY_GEMM : CVY_QUALITY_FAST;
 }
 
 static cvy_quality find_quality(const cvy_op *op)
@@ -59,8 +60,7 @@ static cvy_status choose_format(const cvy_op *op, cvy_role role, cvy_format *for
     int i = cvy_op_index(op, role);
     CVY_REQUIRE(i >= 0, CVY_ERR_ARG, "%s has no operand %s", cvy_op_kind_name(op->kind), cvy_role_name(role));
     CVY_TRY(cvy_onednn_problem_create(op, i, &problem));
-    bool found = judge(op->kind, cvy_onednn_problem_implementation(&problem)) > CVY_QUALITY_SLOW &&
-                 cvy_onednn_format_find(problem.description, problem.argument[i], &op->operand[i].tensor, format_out);
+    bool found = cvy_onednn_format_find(problem.description, problem.argument[i], &op->operand[i].tensor, format_out);
     cvy_onednn_problem_clear(&problem);
     CVY_REQUIRE(found, CVY_ERR_UNSUPPORTED, "onednn: no wish for the format of %s", cvy_role_name(role));
     return CVY_OK;
@@ -78,25 +78,43 @@ static void destroy(cvy_kernel *base)
     cvy_free(kernel);
 }
 
-static dnnl_status_t add_argument(onednn_kernel *kernel, const_dnnl_primitive_desc_t description, int argument)
+static dnnl_status_t add_argument(onednn_kernel *kernel, const_dnnl_primitive_desc_t description, int argument,
+                                  int source)
 {
     dnnl_exec_arg_t *place = &kernel->argument[kernel->arguments];
     place->arg = argument;
+    kernel->source[kernel->arguments] = source;
     dnnl_status_t status = cvy_onednn_memory_create(description, argument, &place->memory);
     kernel->arguments += status == dnnl_success;
     return status;
 }
 
+/*
+ * The gradient of a batch norm asks for the shift, which no gradient depends on and which it does not read: it gets the
+ * scale, of the same size.
+ */
+static dnnl_status_t add_unread_shift(onednn_kernel *kernel, const_dnnl_primitive_desc_t description)
+{
+    const cvy_op *op = &kernel->base.op;
+    bool asks = op->kind == CVY_OP_BATCH_NORM && op->pass == CVY_PASS_BACKWARD &&
+                cvy_onednn_argument_bytes(description, DNNL_ARG_SHIFT) > 0;
+    return asks ? add_argument(kernel, description, DNNL_ARG_SHIFT, cvy_op_index(op, CVY_ROLE_W)) : dnnl_success;
+}
+
 static dnnl_status_t fill(onednn_kernel *kernel, const cvy_onednn_problem *problem)
 {
+    const_dnnl_primitive_desc_t description = problem->description;
     strncpy(kernel->algorithm, cvy_onednn_problem_implementation(problem), NAME_BYTES - 1);
-    kernel->scratch_bytes = cvy_onednn_argument_bytes(problem->description, DNNL_ARG_SCRATCHPAD);
-    dnnl_status_t status = dnnl_primitive_create(&kernel->primitive, problem->description);
+    kernel->scratch_bytes = cvy_onednn_argument_bytes(description, DNNL_ARG_SCRATCHPAD);
+    dnnl_status_t status = dnnl_primitive_create(&kernel->primitive, description);
     for (int i = 0; i < kernel->base.op.operands && status == dnnl_success; i++) {
-        status = add_argument(kernel, problem->description, problem->argument[i]);
+        status = add_argument(kernel, description, problem->argument[i], i);
+    }
+    if (status == dnnl_success) {
+        status = add_unread_shift(kernel, description);
     }
     if (kernel->scratch_bytes > 0 && status == dnnl_success) {
-        status = add_argument(kernel, problem->description, DNNL_ARG_SCRATCHPAD);
+        status = add_argument(kernel, description, DNNL_ARG_SCRATCHPAD, FROM_SCRATCH);
     }
     return status;
 }
@@ -113,8 +131,9 @@ static cvy_status create(const cvy_op *op, cvy_kernel **kernel_out)
     kernel->base = (cvy_kernel){.backend = &cvy_backend_onednn, .op = *op};
     dnnl_status_t made = fill(kernel, &problem);
     CVY_REQUIRE_GOTO(status, done, made != dnnl_out_of_memory, CVY_ERR_MEMORY, "onednn: no memory for a kernel");
-    CVY_REQUIRE_GOTO(status, done, made == dnnl_success, CVY_ERR_UNSUPPORTED, "onednn: cannot make %s of %s (status %d)",
-                     kernel->algorithm, cvy_op_kind_name(op->kind), (int)made);
+    CVY_REQUIRE_GOTO(status, done, made == dnnl_success, CVY_ERR_UNSUPPORTED,
+                     "onednn: cannot make %s of %s (status %d)", kernel->algorithm, cvy_op_kind_name(op->kind),
+                     (int)made);
     *kernel_out = &kernel->base;
     kernel = NULL;
     status = CVY_OK;
@@ -146,7 +165,8 @@ static cvy_status run(cvy_kernel *base, void *const *operand, void *scratch, con
     dnnl_stream_t stream = cvy_onednn_device_get()->stream;
     dnnl_status_t status = dnnl_success;
     for (int i = 0; i < kernel->arguments && status == dnnl_success; i++) {
-        status = point(kernel, i, i < base->op.operands ? operand[i] : scratch);
+        int source = kernel->source[i];
+        status = point(kernel, i, source == FROM_SCRATCH ? scratch : operand[source]);
     }
     if (status == dnnl_success) {
         status = dnnl_primitive_execute(kernel->primitive, stream, kernel->arguments, kernel->argument);

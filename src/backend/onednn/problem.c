@@ -1,14 +1,19 @@
 /*
  * From op to primitive descriptor. Every operand's memory descriptor is made from its format; nothing is left to the
  * library but the one operand that a caller frees. A descriptor counts only if it takes each operand exactly as the op
- * says: this catches primitives that tie two operands together (x and y of a batch norm), and the workspace of a max
- * pooling where its index has another type.
+ * says: this catches primitives that tie two operands together, as a batch norm does x and y.
  *
- * What is refused although the library has it, because op.h says something else:
- *   relu forward     its max(x, 0) turns NaN into 0, and hides a divergence
- *   f64              has no type there
+ * What is left to the backends that follow, although the library has it:
+ *   relu             its max(x, 0) turns NaN into 0, which would hide a divergence
+ *   add, global pool no faster than one vectorised loop
+ *   max pool         3 to 10 times slower than such loops, training with its index (2.6, AVX2)
+ *   ":any"           implementations for any machine: plain loops; its reference convolution takes 20 to 30 times as
+ *                    long as Convoy's. Reorders may be so: no other backend knows the formats of weights
+ *   f64              it has no such type
  */
 #include "backend/onednn/problem.h"
+
+#include <string.h>
 
 #include "backend/onednn/format.h"
 
@@ -76,27 +81,12 @@ static dnnl_status_t describe_dense(const cvy_op *op, const layouts *all, dnnl_p
     return cvy_onednn_describe_dense(find_propagation(op->pass), &operands, description_out);
 }
 
-static dnnl_status_t describe_pool(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
+static dnnl_status_t describe_average_pool(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
 {
-    dnnl_alg_kind_t algorithm = op->kind == CVY_OP_POOL_MAX              ? dnnl_pooling_max
-                                : op->params.window.count_padding ? dnnl_pooling_avg_include_padding
-                                                                  : dnnl_pooling_avg_exclude_padding;
     cvy_onednn_operands operands = find_operands(all);
     cvy_onednn_window window = find_window(&op->params.window.window, operands.x->dims - 2);
-    return cvy_onednn_describe_pool(find_propagation(op->pass), algorithm, &operands, &window, description_out);
-}
-
-/* The mean over space is an average pooling with one window as large as the image. */
-static dnnl_status_t describe_global_pool(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
-{
-    cvy_onednn_operands operands = find_operands(all);
-    cvy_onednn_window window = {{0}, {0}, {0}, {0}, {0}};
-    for (int i = 0; i < operands.x->dims - 2; i++) {
-        window.kernel[i] = operands.x->extent[i + 2];
-        window.stride[i] = 1;
-    }
-    return cvy_onednn_describe_pool(find_propagation(op->pass), dnnl_pooling_avg_exclude_padding, &operands, &window,
-                                    description_out);
+    return cvy_onednn_describe_average_pool(find_propagation(op->pass), op->params.window.count_padding, &operands,
+                                            &window, description_out);
 }
 
 static dnnl_status_t describe_norm(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
@@ -105,25 +95,13 @@ static dnnl_status_t describe_norm(const cvy_op *op, const layouts *all, dnnl_pr
                                     (float)op->params.norm.epsilon, description_out);
 }
 
-static dnnl_status_t describe_relu(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
-{
-    (void)op;
-    return cvy_onednn_describe_relu_gradient(all->of[CVY_ROLE_Y], all->of[CVY_ROLE_DX], description_out);
-}
-
-static dnnl_status_t describe_add(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
-{
-    (void)op;
-    return cvy_onednn_describe_add(all->of[CVY_ROLE_X], all->of[CVY_ROLE_X1], all->of[CVY_ROLE_Y], description_out);
-}
-
 static dnnl_status_t describe_reorder(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
 {
     (void)op;
     return cvy_onednn_describe_reorder(all->of[CVY_ROLE_X], all->of[CVY_ROLE_Y], description_out);
 }
 
-/* What the library computes as op.h says; a missing entry is an op for the other backends. */
+/* A missing entry is an op for the backends that follow. */
 static const describe_function describe[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
     [CVY_OP_CONVOLUTION] = {[CVY_PASS_FORWARD] = describe_convolution,
                             [CVY_PASS_BACKWARD_DATA] = describe_convolution,
@@ -131,17 +109,11 @@ static const describe_function describe[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
     [CVY_OP_DENSE] = {[CVY_PASS_FORWARD] = describe_dense,
                       [CVY_PASS_BACKWARD_DATA] = describe_dense,
                       [CVY_PASS_BACKWARD_WEIGHTS] = describe_dense},
-    [CVY_OP_POOL_MAX] = {[CVY_PASS_FORWARD] = describe_pool,
-                         [CVY_PASS_INFERENCE] = describe_pool,
-                         [CVY_PASS_BACKWARD_DATA] = describe_pool},
-    [CVY_OP_POOL_AVERAGE] = {[CVY_PASS_FORWARD] = describe_pool, [CVY_PASS_BACKWARD_DATA] = describe_pool},
-    [CVY_OP_POOL_GLOBAL] = {[CVY_PASS_FORWARD] = describe_global_pool,
-                            [CVY_PASS_BACKWARD_DATA] = describe_global_pool},
+    [CVY_OP_POOL_AVERAGE] = {[CVY_PASS_FORWARD] = describe_average_pool,
+                             [CVY_PASS_BACKWARD_DATA] = describe_average_pool},
     [CVY_OP_BATCH_NORM] = {[CVY_PASS_FORWARD] = describe_norm,
                            [CVY_PASS_INFERENCE] = describe_norm,
                            [CVY_PASS_BACKWARD] = describe_norm},
-    [CVY_OP_RELU] = {[CVY_PASS_BACKWARD_DATA] = describe_relu},
-    [CVY_OP_ADD] = {[CVY_PASS_FORWARD] = describe_add},
     [CVY_OP_REORDER] = {[CVY_PASS_FORWARD] = describe_reorder},
 };
 
@@ -149,7 +121,6 @@ static int find_argument(cvy_op_kind kind, cvy_role role)
 {
     static const int argument[CVY_ROLE_COUNT] = {
         [CVY_ROLE_X] = DNNL_ARG_SRC,
-        [CVY_ROLE_X1] = DNNL_ARG_SRC_1,
         [CVY_ROLE_Y] = DNNL_ARG_DST,
         [CVY_ROLE_DX] = DNNL_ARG_DIFF_SRC,
         [CVY_ROLE_DY] = DNNL_ARG_DIFF_DST,
@@ -161,7 +132,6 @@ static int find_argument(cvy_op_kind kind, cvy_role role)
         [CVY_ROLE_VARIANCE] = DNNL_ARG_VARIANCE,
         [CVY_ROLE_RUNNING_MEAN] = DNNL_ARG_MEAN,
         [CVY_ROLE_RUNNING_VARIANCE] = DNNL_ARG_VARIANCE,
-        [CVY_ROLE_WINDOW] = DNNL_ARG_WORKSPACE,
     };
     if (kind == CVY_OP_BATCH_NORM) {
         switch (role) {
@@ -175,6 +145,13 @@ static int find_argument(cvy_op_kind kind, cvy_role role)
     return argument[role];
 }
 
+static bool is_plain(const cvy_tensor *tensor)
+{
+    cvy_tensor plain = *tensor;
+    plain.format = CVY_FORMAT_PLAIN;
+    return cvy_tensor_same_layout(tensor, &plain);
+}
+
 /*
  * A reorder may name its sides by different shapes (a flatten; weights with and without g). The logical order is the
  * same, and plain is the logical order, so the plain side takes the other's shape.
@@ -186,8 +163,8 @@ static bool match_reorder(const cvy_op *op, layouts *all)
     if (op->kind != CVY_OP_REORDER || cvy_shape_equal(&x->shape, &y->shape)) {
         return true;
     }
-    bool plain_y = y->format == CVY_FORMAT_PLAIN;
-    if (!plain_y && x->format != CVY_FORMAT_PLAIN) {
+    bool plain_y = is_plain(y);
+    if (!plain_y && !is_plain(x)) {
         return false;
     }
     cvy_tensor plain = plain_y ? *x : *y;
@@ -221,6 +198,11 @@ static bool takes_operands(const cvy_op *op, const layouts *all, int free, const
     return true;
 }
 
+static bool is_worthwhile(const cvy_op *op, const cvy_onednn_problem *problem)
+{
+    return op->kind == CVY_OP_REORDER || !strstr(cvy_onednn_problem_implementation(problem), ":any");
+}
+
 cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_problem *problem_out)
 {
     const char *kind = cvy_op_kind_name(op->kind);
@@ -236,10 +218,10 @@ cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_prob
     }
     dnnl_status_t status = describe[op->kind][op->pass](op, &all, &problem.description);
     CVY_REQUIRE(status != dnnl_out_of_memory, CVY_ERR_MEMORY, "onednn: no memory for a %s %s", kind, pass);
-    CVY_REQUIRE(status == dnnl_success, CVY_ERR_UNSUPPORTED, "onednn: no %s %s in these formats", kind, pass);
-    if (!takes_operands(op, &all, free, &problem)) {
+    CVY_REQUIRE(status == dnnl_success, CVY_ERR_UNSUPPORTED, "onednn: no %s %s of this kind", kind, pass);
+    if (!takes_operands(op, &all, free, &problem) || !is_worthwhile(op, &problem)) {
         cvy_onednn_problem_clear(&problem);
-        return cvy_fail(CVY_ERR_UNSUPPORTED, "onednn: %s %s would want other formats", kind, pass);
+        return cvy_fail(CVY_ERR_UNSUPPORTED, "onednn: no kernel made for a %s %s in these formats", kind, pass);
     }
     *problem_out = problem;
     return CVY_OK;

@@ -1,4 +1,6 @@
-/* An op as a primitive descriptor of the library: which primitive, in which formats, which operand is which argument. */
+/*
+ * An op as a primitive descriptor of the library: which primitive, in which formats, which operand is which argument.
+ */
 #ifndef CVY_BACKEND_ONEDNN_PROBLEM_H
 #define CVY_BACKEND_ONEDNN_PROBLEM_H
 
@@ -18,7 +20,7 @@ enum { CVY_ONEDNN_IMPOSED = -1 };
  *
  * @param[in]  free         index of the one operand whose format the library may choose, or CVY_ONEDNN_IMPOSED
  * @param[out] problem_out  released with cvy_onednn_problem_clear()
- * @retval CVY_ERR_UNSUPPORTED the library has none, or one that would compute something else than op.h says
+ * @retval CVY_ERR_UNSUPPORTED the library has none, or one that is left to the backends that follow (see problem.c)
  * @retval CVY_ERR_MEMORY
  */
 cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_problem *problem_out);

@@ -2,8 +2,8 @@
  * oneDNN 2.x: operation descriptors, from which primitive descriptors are made, and memory descriptors that are plain
  * structs. https://oneapi-src.github.io/oneDNN/v2.6/; the guide to 3.0 lists what it has instead.
  *
- * A backward primitive takes its forward descriptor as a hint. 2.x looks at it only for the workspace of a max pooling,
- * so the others go without.
+ * A backward primitive may be given its forward descriptor as a hint. 2.x looks at it only where forward leaves a
+ * workspace, which none of these does.
  */
 #include "backend/onednn/shim.h"
 
@@ -36,10 +36,9 @@ static dnnl_status_t make_memory_desc(const cvy_onednn_layout *layout, dnnl_memo
     return dnnl_memory_desc_init_by_tag(desc_out, layout->dims, layout->extent, layout->type, layout->tag);
 }
 
-static dnnl_status_t make_primitive_desc(const_dnnl_op_desc_t operation, const_dnnl_primitive_desc_t hint,
-                                         dnnl_primitive_desc_t *description_out)
+static dnnl_status_t make_primitive_desc(const_dnnl_op_desc_t operation, dnnl_primitive_desc_t *description_out)
 {
-    return dnnl_primitive_desc_create(description_out, operation, device.attributes, device.engine, hint);
+    return dnnl_primitive_desc_create(description_out, operation, device.attributes, device.engine, NULL);
 }
 
 /* The memory descriptors of a layer; a layout that is missing gives the zero descriptor, which means "none". */
@@ -83,7 +82,7 @@ dnnl_status_t cvy_onednn_describe_convolution(dnnl_prop_kind_t pass, const cvy_o
             &operation, pass, dnnl_convolution_direct, &desc.x, &desc.w, operands->b ? &desc.b : NULL, &desc.y,
             window->stride, window->dilation, window->before, window->after);
     }
-    return status == dnnl_success ? make_primitive_desc(&operation, NULL, description_out) : status;
+    return status == dnnl_success ? make_primitive_desc(&operation, description_out) : status;
 }
 
 dnnl_status_t cvy_onednn_describe_dense(dnnl_prop_kind_t pass, const cvy_onednn_operands *operands,
@@ -104,47 +103,28 @@ dnnl_status_t cvy_onednn_describe_dense(dnnl_prop_kind_t pass, const cvy_onednn_
         status = dnnl_inner_product_forward_desc_init(&operation, pass, &desc.x, &desc.w,
                                                       operands->b ? &desc.b : NULL, &desc.y);
     }
-    return status == dnnl_success ? make_primitive_desc(&operation, NULL, description_out) : status;
+    return status == dnnl_success ? make_primitive_desc(&operation, description_out) : status;
 }
 
-static dnnl_status_t describe_pool_gradient(dnnl_alg_kind_t algorithm, const layer_descs *desc,
-                                            const cvy_onednn_window *window, const_dnnl_primitive_desc_t hint,
-                                            dnnl_primitive_desc_t *description_out)
-{
-    dnnl_pooling_v2_desc_t operation;
-    dnnl_status_t status =
-        dnnl_pooling_v2_backward_desc_init(&operation, algorithm, &desc->x, &desc->y, window->stride, window->kernel,
-                                           window->dilation, window->before, window->after);
-    return status == dnnl_success ? make_primitive_desc(&operation, hint, description_out) : status;
-}
-
-dnnl_status_t cvy_onednn_describe_pool(dnnl_prop_kind_t pass, dnnl_alg_kind_t algorithm,
-                                       const cvy_onednn_operands *operands, const cvy_onednn_window *window,
-                                       dnnl_primitive_desc_t *description_out)
+dnnl_status_t cvy_onednn_describe_average_pool(dnnl_prop_kind_t pass, bool count_padding,
+                                               const cvy_onednn_operands *operands, const cvy_onednn_window *window,
+                                               dnnl_primitive_desc_t *description_out)
 {
     layer_descs desc;
     dnnl_pooling_v2_desc_t operation;
-    dnnl_primitive_desc_t forward;
-    bool backward = pass == dnnl_backward_data;
+    dnnl_alg_kind_t algorithm = count_padding ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding;
     dnnl_status_t status = make_layer_descs(operands, &desc);
-    if (status == dnnl_success) {
-        status = dnnl_pooling_v2_forward_desc_init(&operation, backward ? dnnl_forward_training : pass, algorithm,
-                                                   &desc.x, &desc.y, window->stride, window->kernel, window->dilation,
-                                                   window->before, window->after);
-    }
-    if (status == dnnl_success) {
-        status = make_primitive_desc(&operation, NULL, &forward);
-    }
     if (status != dnnl_success) {
         return status;
     }
-    if (!backward) {
-        *description_out = forward;
-        return dnnl_success;
+    if (pass == dnnl_backward_data) {
+        status = dnnl_pooling_v2_backward_desc_init(&operation, algorithm, &desc.x, &desc.y, window->stride,
+                                                    window->kernel, window->dilation, window->before, window->after);
+    } else {
+        status = dnnl_pooling_v2_forward_desc_init(&operation, pass, algorithm, &desc.x, &desc.y, window->stride,
+                                                   window->kernel, window->dilation, window->before, window->after);
     }
-    status = describe_pool_gradient(algorithm, &desc, window, forward, description_out);
-    dnnl_primitive_desc_destroy(forward);
-    return status;
+    return status == dnnl_success ? make_primitive_desc(&operation, description_out) : status;
 }
 
 dnnl_status_t cvy_onednn_describe_norm(dnnl_prop_kind_t pass, const cvy_onednn_layout *data,
@@ -164,32 +144,7 @@ dnnl_status_t cvy_onednn_describe_norm(dnnl_prop_kind_t pass, const cvy_onednn_l
         flags |= pass == dnnl_forward_inference ? dnnl_use_global_stats : 0u;
         status = dnnl_batch_normalization_forward_desc_init(&operation, pass, &desc.x, epsilon, flags);
     }
-    return status == dnnl_success ? make_primitive_desc(&operation, NULL, description_out) : status;
-}
-
-dnnl_status_t cvy_onednn_describe_relu_gradient(const cvy_onednn_layout *data, const cvy_onednn_layout *gradient,
-                                                dnnl_primitive_desc_t *description_out)
-{
-    layer_descs desc;
-    dnnl_eltwise_desc_t operation;
-    dnnl_status_t status = make_layer_descs(&(cvy_onednn_operands){.x = data, .y = gradient}, &desc);
-    if (status == dnnl_success) {
-        status = dnnl_eltwise_backward_desc_init(&operation, dnnl_eltwise_relu_use_dst_for_bwd, &desc.y, &desc.x, 0.0f,
-                                                 0.0f);
-    }
-    return status == dnnl_success ? make_primitive_desc(&operation, NULL, description_out) : status;
-}
-
-dnnl_status_t cvy_onednn_describe_add(const cvy_onednn_layout *x, const cvy_onednn_layout *x1,
-                                      const cvy_onednn_layout *y, dnnl_primitive_desc_t *description_out)
-{
-    layer_descs desc;
-    dnnl_binary_desc_t operation;
-    dnnl_status_t status = make_layer_descs(&(cvy_onednn_operands){.x = x, .w = x1, .y = y}, &desc);
-    if (status == dnnl_success) {
-        status = dnnl_binary_desc_init(&operation, dnnl_binary_add, &desc.x, &desc.w, &desc.y);
-    }
-    return status == dnnl_success ? make_primitive_desc(&operation, NULL, description_out) : status;
+    return status == dnnl_success ? make_primitive_desc(&operation, description_out) : status;
 }
 
 dnnl_status_t cvy_onednn_describe_reorder(const cvy_onednn_layout *x, const cvy_onednn_layout *y,

@@ -51,10 +51,10 @@ dnnl_status_t cvy_onednn_describe_convolution(dnnl_prop_kind_t pass, const cvy_o
 dnnl_status_t cvy_onednn_describe_dense(dnnl_prop_kind_t pass, const cvy_onednn_operands *operands,
                                         dnnl_primitive_desc_t *description_out);
 
-/** Describe a pooling of x to y; pass is dnnl_forward_training, dnnl_forward_inference or dnnl_backward_data. */
-dnnl_status_t cvy_onednn_describe_pool(dnnl_prop_kind_t pass, dnnl_alg_kind_t algorithm,
-                                       const cvy_onednn_operands *operands, const cvy_onednn_window *window,
-                                       dnnl_primitive_desc_t *description_out);
+/** Describe an average pooling of x to y; pass is dnnl_forward_training or dnnl_backward_data. */
+dnnl_status_t cvy_onednn_describe_average_pool(dnnl_prop_kind_t pass, bool count_padding,
+                                               const cvy_onednn_operands *operands, const cvy_onednn_window *window,
+                                               dnnl_primitive_desc_t *description_out);
 
 /**
  * Describe a batch norm with scale and shift; pass is dnnl_forward_training, dnnl_forward_inference (statistics are
@@ -63,14 +63,6 @@ dnnl_status_t cvy_onednn_describe_pool(dnnl_prop_kind_t pass, dnnl_alg_kind_t al
 dnnl_status_t cvy_onednn_describe_norm(dnnl_prop_kind_t pass, const cvy_onednn_layout *data,
                                        const cvy_onednn_layout *gradient, float epsilon,
                                        dnnl_primitive_desc_t *description_out);
-
-/** Describe the gradient of max(x, 0) from its output @p data; @p gradient is dx and dy. */
-dnnl_status_t cvy_onednn_describe_relu_gradient(const cvy_onednn_layout *data, const cvy_onednn_layout *gradient,
-                                                dnnl_primitive_desc_t *description_out);
-
-/** Describe y = x + x1. */
-dnnl_status_t cvy_onednn_describe_add(const cvy_onednn_layout *x, const cvy_onednn_layout *x1,
-                                      const cvy_onednn_layout *y, dnnl_primitive_desc_t *description_out);
 
 /** Describe a change of format from x to y. */
 dnnl_status_t cvy_onednn_describe_reorder(const cvy_onednn_layout *x, const cvy_onednn_layout *y,

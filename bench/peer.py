@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+"""The peer of `convoy bench`: one model, trained on random data by Debian's PyTorch, as JSON.
+
+Forward, backward and SGD with momentum in fp32, like `convoy bench`. Run by bench/run.py, which sets how glibc keeps
+memory; by itself it shows PyTorch as it comes out of the box.
+"""
+import argparse
+import json
+import resource
+import statistics
+import time
+
+import torch
+import torch.nn as nn
+import torchvision
+
+
+def lenet5():
+    return nn.Sequential(
+        nn.Conv2d(1, 20, 5), nn.MaxPool2d(2, 2), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2, 2),
+        nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10)), (1, 28, 28), 10
+
+
+def cifar10_quick():
+    pool = dict(kernel_size=3, stride=2, ceil_mode=True)
+    return nn.Sequential(
+        nn.Conv2d(3, 32, 5, padding=2), nn.MaxPool2d(**pool), nn.ReLU(),
+        nn.Conv2d(32, 32, 5, padding=2), nn.ReLU(), nn.AvgPool2d(**pool),
+        nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.AvgPool2d(**pool),
+        nn.Flatten(), nn.Linear(1024, 64), nn.Linear(64, 10)), (3, 32, 32), 10
+
+
+def from_torchvision(name):
+    return lambda: (getattr(torchvision.models, name)(), (3, 224, 224), 1000)
+
+
+MODELS = {"lenet5": lenet5, "cifar10-quick": cifar10_quick,
+          "resnet18": from_torchvision("resnet18"), "resnet50": from_torchvision("resnet50")}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", choices=sorted(MODELS))
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--warmup", type=int, default=2)
+    parser.add_argument("--iterations", type=int, default=3)
+    parser.add_argument("--channels-last", action="store_true")
+    args = parser.parse_args()
+
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(1)
+    net, shape, classes = MODELS[args.model]()
+    x = torch.randn(args.batch, *shape)
+    label = torch.randint(classes, (args.batch,))
+    if args.channels_last:
+        net = net.to(memory_format=torch.channels_last)
+        x = x.to(memory_format=torch.channels_last)
+    net.train()
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9)
+    loss = nn.CrossEntropyLoss()
+    seconds = []
+    for i in range(-args.warmup, args.iterations):
+        start = time.perf_counter()
+        optimizer.zero_grad()
+        loss(net(x), label).backward()
+        optimizer.step()
+        if i >= 0:
+            seconds.append(time.perf_counter() - start)
+    median = statistics.median(seconds)
+    print(json.dumps({"model": args.model, "global_batch": args.batch, "threads_per_rank": args.threads,
+                      "iteration_s": median, "images_per_s": args.batch / median,
+                      "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+                      "version": torch.__version__}))
+
+
+if __name__ == "__main__":
+    main()

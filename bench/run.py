@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+"""Convoy against Debian's PyTorch, in alternating pairs on this machine.
+
+A pair is one run of each, one right after the other; before each pair a probe measures the machine, and a pair whose
+probe is off the median by more than 5 % is repeated (and counted). The figure is the median of the paired ratios with
+its quartiles. The peer is at its best: glibc keeps its memory and asks for huge pages, and of NCHW and channels-last
+the faster one, found first. `--out-of-the-box` adds the peer as it comes.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BEST = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "17179869184", "MALLOC_TOP_PAD_": "67108864",
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+CASES = {  # model: (batch, warm-up, iterations) of one run
+    "resnet50": (16, 1, 2), "resnet18": (16, 1, 3), "cifar10-quick": (128, 5, 20), "lenet5": (64, 20, 100)}
+
+
+def run(command, env=None):
+    done = subprocess.run(command, stdout=subprocess.PIPE, env={**os.environ, **(env or {})}, check=False, text=True)
+    if done.returncode != 0:
+        sys.exit(f"bench: {' '.join(command)} ended with {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def probe():
+    """Seconds of a fixed piece of arithmetic: what the machine gives right now."""
+    start = time.perf_counter()
+    sum(i * i for i in range(1_000_000))
+    return time.perf_counter() - start
+
+
+class Case:
+    def __init__(self, program, model, threads):
+        self.batch, warmup, iterations = CASES[model]
+        common = ["--batch", str(self.batch), "--threads", str(threads), "--warmup", str(warmup),
+                  "--iterations", str(iterations)]
+        self.ours = [program, "bench", model, *common, "--json"]
+        self.peer = ["/usr/bin/python3", os.path.join(HERE, "peer.py"), model, *common]
+
+    def choose_format(self):
+        """The peer's faster format, by two runs of each in turn."""
+        options = ([], ["--channels-last"])
+        seconds = [min(run(self.peer + option, BEST)["iteration_s"] for _ in range(2)) for option in options]
+        best = seconds.index(min(seconds))
+        self.peer += options[best]
+        return "channels-last" if best else "NCHW"
+
+
+def measure(case, pairs):
+    """Paired results; pairs during which the machine changed are repeated."""
+    probes = [probe() for _ in range(5)]
+    results, repeated = [], 0
+    while len(results) < pairs:
+        now = probe()
+        usual = statistics.median(probes)
+        probes.append(now)
+        pair = (run(case.ours), run(case.peer, BEST))
+        if abs(now / usual - 1.0) > 0.05 and repeated < 2 * pairs:
+            repeated += 1
+            continue
+        results.append(pair)
+    return results, repeated
+
+
+def quartiles(values):
+    low, middle, high = statistics.quantiles(values, n=4)
+    return f"{middle:.2f} ({low:.2f}-{high:.2f})"
+
+
+def report(model, threads, case, results, peer_format, repeated):
+    ours = [a for a, _ in results]
+    peers = [b for _, b in results]
+    ratios = [a["images_per_s"] / b["images_per_s"] for a, b in results]
+    rate = statistics.median(a["images_per_s"] for a in ours)
+    floor = statistics.median(a["floor_s"] / a["iteration_s"] for a in ours)
+    memory = [statistics.median(x["peak_memory_bytes"] for x in side) / 1e9 for side in (ours, peers)]
+    print(f"{model:14s} {case.batch:5d} {threads:7d} {rate:9.1f} "
+          f"{statistics.median(b['images_per_s'] for b in peers):9.1f} {peer_format:>13s} {quartiles(ratios):>18s} "
+          f"{100 * floor:6.0f} % {memory[0]:5.2f} {memory[1]:5.2f} {repeated:4d}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", help="path of convoy")
+    parser.add_argument("models", nargs="*", default=list(CASES))
+    parser.add_argument("--threads", default="1,2", help="counts, separated by commas")
+    parser.add_argument("--pairs", type=int, default=9)
+    parser.add_argument("--out-of-the-box", action="store_true", help="show the peer without its best settings too")
+    args = parser.parse_args()
+    print(f"images/s, forward + backward + SGD momentum, fp32, random data; median of {args.pairs} pairs (quartiles)")
+    print(f"{'model':14s} {'batch':>5s} {'threads':>7s} {'convoy':>9s} {'pytorch':>9s} {'its format':>13s} "
+          f"{'ratio':>18s} {'of floor':>8s} {'GB':>5s} {'GB':>5s} {'rep.':>4s}")
+    for model in args.models:
+        for threads in (int(t) for t in args.threads.split(",")):
+            case = Case(args.program, model, threads)
+            peer_format = case.choose_format()
+            results, repeated = measure(case, args.pairs)
+            report(model, threads, case, results, peer_format, repeated)
+            if args.out_of_the_box:
+                plain = run(case.peer)["images_per_s"]
+                print(f"{'':14s} {'':5s} {'':7s} {'':9s} {plain:9.1f} {'out of the box':>13s}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

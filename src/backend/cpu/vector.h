@@ -1,0 +1,18 @@
+/*
+ * Wider registers where the machine has them. A function marked CVY_VECTOR is compiled once for AVX2 with fused
+ * multiply-add and once for the base of the architecture; the loader picks, so that one build serves all machines. It
+ * works on a range: the parallel region lies in its caller, since compilers outline regions without the mark.
+ *
+ * Sanitizers instrument the loader's choice before they are set up, so they get the base version only.
+ */
+#ifndef CVY_BACKEND_CPU_VECTOR_H
+#define CVY_BACKEND_CPU_VECTOR_H
+
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(CVY_SANITIZED)
+#define CVY_VECTOR __attribute__((target_clones("arch=x86-64-v3", "default")))
+#else
+#define CVY_VECTOR
+#endif
+
+#endif

@@ -1,0 +1,105 @@
+/*
+ * convoy bench: throughput of training on random data. Each figure stands beside the floor: what the steps must take at
+ * the peak rates that were measured in the same run, so that the distance to it is what software can still win.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/figures.h"
+#include "cli/json_output.h"
+#include "cli/options_common.h"
+#include "cli/profile_table.h"
+
+static const char *print_precision(const cli_options *options)
+{
+    return options->precision == CLI_FP64 ? "fp64" : "fp32";
+}
+
+/* The keys are a contract with scripts. */
+static cvy_status print_json(const cli_options *options, const cvy_throughput *t)
+{
+    return cli_json_print(json_pack(
+        "{s:s, s:s, s:i, s:i, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "model", options->model, "strategy",
+        options->strategy, "ranks", 1, "threads_per_rank", t->threads, "global_batch", (json_int_t)t->batch,
+        "precision", print_precision(options), "images_per_s", cli_json_number(t->images_per_s), "iteration_s",
+        cli_json_number(t->iteration_s), "floor_s", cli_json_number(t->floor_s), "forward_s",
+        cli_json_number(t->forward_s), "backward_s", cli_json_number(t->backward_s), "update_s",
+        cli_json_number(t->update_s), "communication_s", cli_json_number(t->communication_s), "peak_memory_bytes",
+        (json_int_t)t->peak_memory_bytes));
+}
+
+static void print_part(const char *name, double seconds, double iteration_s)
+{
+    char unit[CVY_UNIT_TEXT];
+    printf("  %-14s%-12s %5.1f %%\n", name, cvy_print_seconds(seconds, unit),
+           iteration_s > 0 ? 100 * seconds / iteration_s : 0.0);
+}
+
+static void print_result(const cli_options *options, const cvy_throughput *t)
+{
+    char unit[3][CVY_UNIT_TEXT];
+    double parts_s = t->forward_s + t->backward_s + t->update_s + t->communication_s;
+    printf("%s: batch %" PRId64 ", %s, %d thread%s, %" PRId64 " iterations\n\n", options->model, t->batch,
+           print_precision(options), t->threads, t->threads == 1 ? "" : "s", t->iterations);
+    printf("images/s        %s\n", cli_print_rate(t->images_per_s, unit[0]));
+    printf("iteration       %s (median; quartiles %s to %s)\n", cvy_print_seconds(t->iteration_s, unit[0]),
+           cvy_print_seconds(t->iteration_quartile_s[0], unit[1]),
+           cvy_print_seconds(t->iteration_quartile_s[1], unit[2]));
+    print_part("forward", t->forward_s, t->iteration_s);
+    print_part("backward", t->backward_s, t->iteration_s);
+    print_part("update", t->update_s, t->iteration_s);
+    print_part("communication", t->communication_s, t->iteration_s);
+    print_part("other", t->iteration_s > parts_s ? t->iteration_s - parts_s : 0, t->iteration_s);
+    printf("floor           %s; the iteration takes %.2f times as long\n", cvy_print_seconds(t->floor_s, unit[0]),
+           t->floor_s > 0 ? t->iteration_s / t->floor_s : 0.0);
+    printf("  of            %s and %s/s, measured in this run\n", cvy_print_si(t->peak_flops, "FLOP/s", unit[0]),
+           cvy_print_bytes(t->bandwidth_Bps, unit[1]));
+    printf("memory          %s at most, %s of it tensors\n", cvy_print_bytes((double)t->peak_memory_bytes, unit[0]),
+           cvy_print_bytes((double)t->tensor_bytes, unit[1]));
+    printf("format changes  %d an iteration\n\n", t->format_changes);
+    cli_print_profile(t->row, t->rows, t->iteration_s, options->log_view ? 0 : 8);
+}
+
+static cvy_status run_bench(const cli_command *command, int argc, char **argv)
+{
+    cli_options options = cli_options_init;
+    cvy_parsed_options parsed;
+    cvy_model *model = NULL;
+    cvy_throughput throughput = {0};
+    cvy_status status = cli_parse(command, argc, argv, &options, &parsed);
+    if (status != CVY_OK || parsed.help) {
+        goto done;
+    }
+    if (parsed.operands) {
+        options.model = parsed.operand[0];
+    }
+    CVY_REQUIRE_GOTO(status, done, options.model, CVY_ERR_INPUT,
+                     "convoy bench needs a model: convoy bench MODEL; see convoy model --list");
+    cvy_memory_keep();
+    CVY_TRY_GOTO(status, done, cvy_model_open(options.model, &model));
+    CVY_TRY_GOTO(status, done, cvy_measure_throughput(model, &options.train, options.warmup, options.iterations,
+                                                      &throughput));
+    if (options.json) {
+        status = print_json(&options, &throughput);
+    } else {
+        print_result(&options, &throughput);
+    }
+done:
+    cvy_throughput_clear(&throughput);
+    cvy_model_destroy(&model);
+    cvy_parsed_options_clear(&parsed);
+    return status;
+}
+
+const cli_command cli_bench = {
+    .name = "bench",
+    .operands = "MODEL",
+    .max_operands = 1,
+    .rows = CLI_BENCH,
+    .summary = "Measure the throughput of training on random data",
+    .examples = "  convoy bench resnet50 --batch 32\n"
+                "  convoy bench lenet5 --batch 64 --threads 1 --iterations 200 --json\n",
+    .run = run_bench,
+};

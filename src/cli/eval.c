@@ -1,0 +1,119 @@
+/*
+ * convoy eval: weights on the test split. A run brings its model, its data and its options; weights from elsewhere need
+ * a model and data on the line.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/figures.h"
+#include "cli/json_output.h"
+#include "cli/options_common.h"
+#include "cli/progress.h"
+#include "cli/signals.h"
+
+static void handle_progress(void *context, const cvy_train_progress *progress)
+{
+    cli_progress_show(context, progress);
+}
+
+static cvy_status print_json(const cli_options *options, const cvy_evaluation *evaluation)
+{
+    return cli_json_print(json_pack(
+        "{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "model", options->model, "checkpoint", options->checkpoint,
+        "data", options->train.data, "samples", (json_int_t)evaluation->samples, "correct",
+        (json_int_t)evaluation->correct, "accuracy", cli_json_number(evaluation->accuracy), "loss",
+        cli_json_number(evaluation->loss), "seconds", cli_json_number(evaluation->seconds), "images_per_s",
+        cli_json_number(evaluation->images_per_s)));
+}
+
+static void print_result(const cli_options *options, const cvy_evaluation *evaluation)
+{
+    char unit[2][CVY_UNIT_TEXT];
+    printf("weights         %s\n", options->checkpoint);
+    if (isfinite(evaluation->accuracy)) {
+        printf("test accuracy   %.2f %% (%s of %s samples)\n", 100 * evaluation->accuracy,
+               cvy_print_count(evaluation->correct, unit[0]), cvy_print_count(evaluation->samples, unit[1]));
+    } else {
+        printf("samples         %s\n", cvy_print_count(evaluation->samples, unit[0]));
+    }
+    printf("test loss       %.6g\n", evaluation->loss);
+    printf("time            %s, %s images/s\n", cvy_print_seconds(evaluation->seconds, unit[0]),
+           cli_print_rate(evaluation->images_per_s, unit[1]));
+}
+
+static cvy_status evaluate_model(const cli_options *options)
+{
+    cli_progress progress;
+    const cvy_train_observer observer = {.context = &progress, .progress = handle_progress};
+    cvy_model *model = NULL;
+    cvy_evaluation evaluation = {0};
+    CVY_TRY(cvy_model_open(options->model, &model));
+    cli_progress_init(options->quiet, &progress);
+    cvy_status status = cvy_evaluate(model, options->checkpoint, &options->train, &observer, &evaluation);
+    cli_progress_clear(&progress);
+    if (status == CVY_OK && options->json) {
+        status = print_json(options, &evaluation);
+    } else if (status == CVY_OK) {
+        print_result(options, &evaluation);
+    }
+    cvy_model_destroy(&model);
+    return status;
+}
+
+/* The operand is a run; its options lie under the line. */
+static cvy_status load_run(const cli_command *command, int argc, char **argv, cli_options *options,
+                           cvy_parsed_options parsed[2])
+{
+    const char *run = parsed[0].operand[0];
+    *options = cli_options_init;
+    CVY_TRY(cli_load_run(run, options, &parsed[1]));
+    cvy_parsed_options_clear(&parsed[0]);
+    CVY_TRY(cli_parse(command, argc, argv, options, &parsed[0]));
+    if (!options->checkpoint) {
+        options->checkpoint = run;
+    }
+    return CVY_OK;
+}
+
+static cvy_status run_eval(const cli_command *command, int argc, char **argv)
+{
+    cli_options options = cli_options_init;
+    cvy_parsed_options parsed[2] = {{.operands = 0}};
+    cvy_status status = cli_parse(command, argc, argv, &options, &parsed[0]);
+    if (status != CVY_OK || parsed[0].help) {
+        goto done;
+    }
+    if (parsed[0].operands && cli_is_run(parsed[0].operand[0])) {
+        CVY_TRY_GOTO(status, done, load_run(command, argc, argv, &options, parsed));
+    } else if (parsed[0].operands) {
+        options.model = parsed[0].operand[0];
+    }
+    CVY_REQUIRE_GOTO(status, done, options.model, CVY_ERR_INPUT,
+                     "convoy eval needs a run, or a model with weights and data; see convoy eval --help");
+    CVY_REQUIRE_GOTO(status, done, options.checkpoint, CVY_ERR_INPUT,
+                     "convoy eval needs weights: %s holds no config.yaml of a run, and no --checkpoint is given",
+                     options.model);
+    CVY_REQUIRE_GOTO(status, done, options.train.data, CVY_ERR_INPUT,
+                     "convoy eval needs data: --data with a folder, or digits or random");
+    cvy_memory_keep();
+    options.train.stop = cli_catch_signals();
+    status = evaluate_model(&options);
+done:
+    cvy_parsed_options_clear(&parsed[0]);
+    cvy_parsed_options_clear(&parsed[1]);
+    return status;
+}
+
+const cli_command cli_eval = {
+    .name = "eval",
+    .operands = "RUN|MODEL",
+    .max_operands = 1,
+    .rows = CLI_EVAL,
+    .summary = "Evaluate a run, or weights from a file, on the test samples",
+    .examples = "  convoy eval run\n"
+                "  convoy eval resnet18 --checkpoint resnet18.safetensors --data imagenet/ --json\n",
+    .run = run_eval,
+};

@@ -1,0 +1,184 @@
+/* convoy train: options, a model, a call of the library, and what people see meanwhile. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/option_value.h"
+#include "base/text.h"
+#include "cli/options_common.h"
+#include "cli/progress.h"
+#include "cli/signals.h"
+#include "cli/train_report.h"
+
+/* What the observer's functions share. */
+typedef struct training {
+    const cli_options *options;
+    cli_progress progress;
+    int64_t epochs;
+    cvy_status saved;  /* of config.yaml */
+} training;
+
+/* The run is known to be sound now: its folder gets its configuration before the first step. */
+static void handle_start(void *context, const cvy_train_start *start)
+{
+    training *t = context;
+    t->epochs = start->epochs;
+    cli_print_start(&t->progress, start);
+    if (t->options->train.out) {
+        t->saved = cli_save_run(t->options->train.out, t->options);
+        if (t->saved != CVY_OK) {
+            cli_progress_warn(&t->progress, cvy_error_message());
+            cli_request_stop();
+        }
+    }
+}
+
+static void handle_progress(void *context, const cvy_train_progress *progress)
+{
+    training *t = context;
+    cli_progress_show(&t->progress, progress);
+}
+
+static void handle_epoch(void *context, const cvy_epoch_result *result)
+{
+    training *t = context;
+    cli_progress_epoch(&t->progress, result, t->epochs);
+}
+
+static void handle_checkpoint(void *context, const char *path, int64_t step)
+{
+    training *t = context;
+    cli_progress_checkpoint(&t->progress, path, step);
+}
+
+static void handle_warning(void *context, const char *line)
+{
+    training *t = context;
+    cli_progress_warn(&t->progress, line);
+}
+
+static cvy_status train_model(const cli_options *options)
+{
+    training t = {.options = options};
+    const cvy_train_observer observer = {.context = &t,
+                                         .start = handle_start,
+                                         .progress = handle_progress,
+                                         .epoch = handle_epoch,
+                                         .checkpoint = handle_checkpoint,
+                                         .warning = handle_warning};
+    cvy_model *model = NULL;
+    cvy_train_result result = {0};
+    CVY_TRY(cvy_model_open(options->model, &model));
+    cli_progress_init(options->quiet, &t.progress);
+    cvy_status status = cvy_train(model, &options->train, &observer, &result);
+    cli_progress_clear(&t.progress);
+    if (status == CVY_PREEMPTED && t.saved != CVY_OK) {
+        status = cvy_fail(t.saved, "%s: the configuration of the run could not be written", options->train.out);
+    }
+    bool preempted = status == CVY_PREEMPTED;
+    if (status == CVY_OK || preempted) {
+        cvy_status printed = CVY_OK;
+        if (options->json) {
+            printed = cli_print_result_json(options, &result, preempted);
+        } else {
+            cli_print_result(options, &result, preempted);
+        }
+        status = printed == CVY_OK ? status : printed;
+    }
+    cvy_train_result_clear(&result);
+    cvy_model_destroy(&model);
+    return status;
+}
+
+/* Options that say which samples make which step: the place where a run stands has no meaning under others. */
+static bool is_fixed(const char *name)
+{
+    static const char *const fixed[] = {"batch", "seed", "optimizer", "precision", "train-samples"};
+    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
+        if (strcmp(fixed[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the command line says otherwise than the run: refused, or told. */
+static cvy_status compare_with_run(const cli_options *run, const cli_options *now)
+{
+    cvy_option option[CLI_MAX_OPTIONS];
+    cvy_status status = CVY_OK;
+    cli_select_options(CLI_SAVED, option);
+    for (int i = 0; option[i].name && status == CVY_OK; i++) {
+        cvy_text before = {0}, after = {0};
+        bool both = cvy_option_print(&option[i], run, &before) && cvy_option_print(&option[i], now, &after);
+        bool differ = both && before.data && after.data && strcmp(before.data, after.data) != 0;
+        if (differ && is_fixed(option[i].name)) {
+            status = cvy_fail(CVY_ERR_INPUT,
+                              "--%s %s: the run began with %s and keeps it; to change it, start anew with --weights",
+                              option[i].name, after.data, before.data);
+        } else if (differ && !now->quiet) {
+            fprintf(stderr, "resume: --%s %s (the run had %s)\n", option[i].name, after.data, before.data);
+        }
+        cvy_text_destroy(&before);
+        cvy_text_destroy(&after);
+    }
+    return status;
+}
+
+/* Lay the line over the run's own options. Texts of both stay with their parse. */
+static cvy_status resume_options(const cli_command *command, int argc, char **argv, cli_options *options,
+                                 cvy_parsed_options parsed[2])
+{
+    CVY_REQUIRE(!options->train.weights, CVY_ERR_INPUT,
+                "--resume goes on from a checkpoint, --weights starts anew: give one of them");
+    const cli_options given = *options;
+    *options = cli_options_init;
+    CVY_TRY(cli_load_run(given.train.resume, options, &parsed[1]));
+    const cli_options run = *options;
+    cvy_parsed_options_clear(&parsed[0]);
+    CVY_TRY(cli_parse(command, argc, argv, options, &parsed[0]));
+    options->train.weights = NULL; /* the run began with them; its checkpoint has gone on */
+    if (!options->train.out) {
+        options->train.out = options->train.resume;
+    }
+    return compare_with_run(&run, options);
+}
+
+static cvy_status run_train(const cli_command *command, int argc, char **argv)
+{
+    cli_options options = cli_options_init;
+    cvy_parsed_options parsed[2] = {{.operands = 0}};
+    cvy_status status = cli_parse(command, argc, argv, &options, &parsed[0]);
+    if (status != CVY_OK || parsed[0].help) {
+        goto done;
+    }
+    if (options.train.resume) {
+        CVY_TRY_GOTO(status, done, resume_options(command, argc, argv, &options, parsed));
+    }
+    if (parsed[0].operands) {
+        options.model = parsed[0].operand[0];
+    }
+    CVY_REQUIRE_GOTO(status, done, options.model, CVY_ERR_INPUT,
+                     "convoy train needs a model: convoy train MODEL --data DIR|NAME; see convoy model --list");
+    CVY_REQUIRE_GOTO(status, done, options.train.data, CVY_ERR_INPUT,
+                     "convoy train needs data: --data with a folder, or digits or random");
+    cvy_memory_keep();
+    options.train.stop = cli_catch_signals();
+    status = train_model(&options);
+done:
+    cvy_parsed_options_clear(&parsed[0]);
+    cvy_parsed_options_clear(&parsed[1]);
+    return status;
+}
+
+const cli_command cli_train = {
+    .name = "train",
+    .operands = "MODEL",
+    .max_operands = 1,
+    .rows = CLI_TRAIN,
+    .summary = "Train a model",
+    .examples = "  convoy train lenet5 --data digits --epochs 3 --out run\n"
+                "  convoy train resnet18:classes=10 --data cifar/ --batch 128 --lr 0.1 --schedule cosine --out run\n"
+                "  convoy train --resume run --epochs 20\n",
+    .run = run_train,
+};

@@ -1,0 +1,93 @@
+/* Convolution (cross-correlation, as everywhere in the field) over 2 or 3 spatial axes, with groups. */
+#include <inttypes.h>
+
+#include "model/layers/shared.h"
+
+typedef struct conv_options {
+    int64_t filters;
+    cvy_axes kernel, stride, dilation;
+    cvy_pads padding;
+    int64_t groups;
+    bool bias;
+    cvy_init_options init;
+} conv_options;
+
+static const cvy_field fields[] = {
+    {.name = "filters", .type = CVY_FIELD_INT, .offset = offsetof(conv_options, filters), .required = true,
+     .minimum = 1, .maximum = CVY_MAX_OPTION, .help = "output channels"},
+    {.name = "kernel", .type = CVY_FIELD_AXES, .offset = offsetof(conv_options, kernel), .required = true,
+     .minimum = 1, .maximum = CVY_MAX_OPTION, .help = "extent of the window, elements an axis"},
+    {.name = "stride", .type = CVY_FIELD_AXES, .offset = offsetof(conv_options, stride), .value = 1, .minimum = 1,
+     .maximum = CVY_MAX_OPTION, .help = "step of the window, elements an axis"},
+    {.name = "padding", .type = CVY_FIELD_PADS, .offset = offsetof(conv_options, padding), .value = 0, .minimum = 0,
+     .maximum = CVY_MAX_OPTION, .help = "zeros at both ends of an axis, elements"},
+    {.name = "dilation", .type = CVY_FIELD_AXES, .offset = offsetof(conv_options, dilation), .value = 1, .minimum = 1,
+     .maximum = CVY_MAX_OPTION, .help = "distance of neighbours in the window, elements"},
+    {.name = "groups", .type = CVY_FIELD_INT, .offset = offsetof(conv_options, groups), .value = 1, .minimum = 1,
+     .maximum = CVY_MAX_OPTION, .help = "channels and filters fall into so many groups"},
+    {.name = "bias", .type = CVY_FIELD_BOOL, .offset = offsetof(conv_options, bias), .value = 1,
+     .help = "add a number to each filter"},
+    CVY_INIT_FIELDS(conv_options, CVY_INIT_CHOICE_KAIMING),
+    {0},
+};
+
+static cvy_status resolve(const conv_options *options, const cvy_shape *x, cvy_window *window_out)
+{
+    return cvy_window_resolve(&options->kernel, &options->stride, &options->dilation, &options->padding, x->dims - 2,
+                              window_out);
+}
+
+static void make_op(const cvy_layer *layer, const cvy_shape *x, cvy_op_pass pass, cvy_op *op_out)
+{
+    const conv_options *options = layer->options;
+    *op_out = (cvy_op){.kind = CVY_OP_CONVOLUTION, .pass = pass};
+    op_out->params.window.groups = options->groups;
+    (void)resolve(options, x, &op_out->params.window.window); /* infer() saw that it can */
+}
+
+static cvy_status infer(const cvy_layer *layer, const cvy_shape *input, cvy_shape *output_out)
+{
+    const conv_options *options = layer->options;
+    cvy_window window;
+    CVY_TRY(cvy_layer_require_space(input));
+    CVY_TRY(resolve(options, input, &window));
+    CVY_REQUIRE(input->extent[1] % options->groups == 0 && options->filters % options->groups == 0, CVY_ERR_INPUT,
+                "%" PRId64 " channels and %" PRId64 " filters do not fall into %" PRId64 " equal groups",
+                input->extent[1], options->filters, options->groups);
+    return cvy_layer_describe_output(layer, input, options->filters, output_out);
+}
+
+static cvy_status parameters(const cvy_layer *layer, const cvy_shape *input, cvy_parameter_spec *spec_out,
+                             int *count_out)
+{
+    const conv_options *options = layer->options;
+    cvy_window window;
+    CVY_TRY(resolve(options, input, &window));
+    cvy_shape weight = {.dims = input->dims, .extent = {options->filters, input->extent[1] / options->groups}};
+    for (int i = 2; i < weight.dims; i++) {
+        weight.extent[i] = window.kernel[3 - weight.dims + i];
+    }
+    spec_out[0] = cvy_weight_spec(&options->init, &weight, options->groups);
+    spec_out[1] = cvy_bias_spec(&options->init, &weight);
+    *count_out = options->bias ? 2 : 1;
+    return CVY_OK;
+}
+
+const cvy_layer_kind cvy_layer_conv = {
+    .name = "conv",
+    .help = "convolution, 2-D or 3-D by its input",
+    .fields = fields,
+    .options_bytes = sizeof(conv_options),
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .flow = CVY_FLOW_OPS,
+    .infer = infer,
+    .parameters = parameters,
+    .make_op = make_op,
+    .forward_passes = 1,
+    .inference_passes = 1,
+    .backward_passes = 2,
+    .forward = {CVY_PASS_FORWARD},
+    .inference = {CVY_PASS_FORWARD},
+    .backward = {CVY_PASS_BACKWARD_WEIGHTS, CVY_PASS_BACKWARD_DATA},
+};

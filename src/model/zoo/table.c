@@ -1,0 +1,18 @@
+/* The zoo: one line each. */
+#include "model/model.h"
+
+#define FOR_EACH_MODEL(MODEL) \
+    MODEL(lenet5)             \
+    MODEL(cifar10_quick)      \
+    MODEL(resnet18)           \
+    MODEL(resnet50)           \
+    MODEL(cosmoflow)
+
+#define DECLARE(model) extern const cvy_zoo_entry cvy_zoo_##model;
+#define LIST(model) &cvy_zoo_##model,
+
+FOR_EACH_MODEL(DECLARE)
+static const cvy_zoo_entry *const models[] = {FOR_EACH_MODEL(LIST)};
+enum { MODELS = sizeof models / sizeof models[0] };
+
+const cvy_zoo_entry *cvy_zoo_get(int i) { return i >= 0 && i < MODELS ? models[i] : NULL; }

@@ -1,0 +1,36 @@
+/* What zoo models share: a builder that stops at the first failure, and option fields. */
+#ifndef CVY_MODEL_ZOO_ZOO_H
+#define CVY_MODEL_ZOO_ZOO_H
+
+#include <stddef.h>
+
+#include "model/model.h"
+
+/** Options of image classifiers. */
+typedef struct cvy_image_options {
+    cvy_axes size;
+    int64_t channels, classes;
+} cvy_image_options;
+
+enum { CVY_MAX_IMAGE_SIZE = 65536, CVY_MAX_CHANNELS = 65536, CVY_MAX_CLASSES = 10000000 };
+
+/** The fields of cvy_image_options as the member `image` of struct @p owner. */
+#define CVY_IMAGE_FIELDS(owner, default_size, least_size, default_channels, default_classes)                           \
+    {.name = "size", .type = CVY_FIELD_AXES, .offset = offsetof(owner, image.size), .value = (default_size),           \
+     .minimum = (least_size), .maximum = CVY_MAX_IMAGE_SIZE, .help = "height and width of an image, pixels"},          \
+    {.name = "channels", .type = CVY_FIELD_INT, .offset = offsetof(owner, image.channels),                             \
+     .value = (default_channels), .minimum = 1, .maximum = CVY_MAX_CHANNELS, .help = "channels of an image"},          \
+    {.name = "classes", .type = CVY_FIELD_INT, .offset = offsetof(owner, image.classes), .value = (default_classes),   \
+     .minimum = 1, .maximum = CVY_MAX_CLASSES, .help = "classes to tell apart"}
+
+/**
+ * Start a model of samples c,size; a single size holds for all @p spatial axes.
+ *
+ * @retval CVY_ERR_INPUT the size has neither one nor @p spatial entries
+ */
+cvy_status cvy_zoo_start(const char *name, int64_t channels, const cvy_axes *size, int spatial, cvy_model **model_out);
+
+/** Check a built model and hand it over, or release it; @p status is that of building. */
+cvy_status cvy_zoo_end(cvy_status status, cvy_model *model, cvy_model **model_out);
+
+#endif

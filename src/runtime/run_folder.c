@@ -1,0 +1,170 @@
+/* The folder of a run: made before the first step, so that what cannot be written is known before hours are spent. */
+#include "runtime/run_folder.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+
+/* Steps of a schedule, its phases and the iteration itself: room for so many slices an iteration, generously. */
+enum { SLICES_AN_ITERATION = 4096 };
+
+static cvy_status open_folder(const char *path, bool resume, cvy_run_folder *folder)
+{
+    folder->path = cvy_strdup(path);
+    folder->checkpoints = cvy_path_join(path, "checkpoints");
+    if (!folder->path || !folder->checkpoints) {
+        return CVY_ERR_MEMORY;
+    }
+    if (resume) {
+        CVY_REQUIRE(cvy_folder_exists(folder->checkpoints), CVY_ERR_INPUT,
+                    "%s: no run to resume there: it has no folder checkpoints", path);
+        return CVY_OK;
+    }
+    CVY_REQUIRE(!cvy_folder_exists(folder->checkpoints), CVY_ERR_INPUT,
+                "%s: holds a run already; go on with --resume %s, or name another folder", path, path);
+    return cvy_folder_create(folder->checkpoints, CVY_ERR_IO);
+}
+
+cvy_status cvy_run_folder_open(const cvy_train_options *options, cvy_run_folder *folder_out)
+{
+    *folder_out = (cvy_run_folder){0};
+    CVY_REQUIRE(!options->out || !options->resume || strcmp(options->out, options->resume) == 0, CVY_ERR_INPUT,
+                "out and resume name two folders, %s and %s: a resumed run stays in its own", options->out,
+                options->resume);
+    if (options->timeline) {
+        int64_t slices = (options->timeline_steps > 0 ? options->timeline_steps : 1) * SLICES_AN_ITERATION;
+        CVY_TRY(cvy_timeline_create(options->timeline, slices, &folder_out->timeline));
+    }
+    const char *path = options->resume ? options->resume : options->out;
+    return path ? open_folder(path, options->resume != NULL, folder_out) : CVY_OK;
+}
+
+cvy_status cvy_run_folder_resume(const cvy_run_folder *folder, cvy_state *state, cvy_position *position,
+                                 char **from_out, int *skipped_out)
+{
+    cvy_position found;
+    CVY_TRY(cvy_checkpoint_find(folder->checkpoints, from_out, skipped_out));
+    CVY_TRY(cvy_checkpoint_load(*from_out, state, &found));
+    CVY_REQUIRE(found.model_hash == position->model_hash, CVY_ERR_CHECKPOINT,
+                "%s: saved from another model than the one given", *from_out);
+    CVY_REQUIRE(found.seed == position->seed, CVY_ERR_CHECKPOINT,
+                "%s: saved with seed %" PRIu64 ", this run has %" PRIu64, *from_out, found.seed, position->seed);
+    *position = found;
+    return CVY_OK;
+}
+
+cvy_status cvy_run_folder_open_metrics(cvy_run_folder *folder, const cvy_plan *plan, const cvy_position *position)
+{
+    if (!folder->path) {
+        return CVY_OK;
+    }
+    char *plan_path = cvy_path_join(folder->path, "plan.yaml");
+    char *metrics_path = cvy_path_join(folder->path, "metrics.jsonl");
+    cvy_status status = plan_path && metrics_path ? CVY_OK : CVY_ERR_MEMORY;
+    CVY_TRY_GOTO(status, done, status);
+    CVY_TRY_GOTO(status, done, cvy_plan_save(plan, plan_path));
+    CVY_TRY_GOTO(status, done,
+                 cvy_metrics_open(metrics_path, position->step > 0 ? position->step : -1, &folder->metrics));
+    cvy_metrics_line line = CVY_METRICS_LINE_INIT;
+    line.event = "start";
+    line.step = position->step;
+    line.epoch = position->epoch;
+    line.text_key = "model";
+    line.text = cvy_model_name(plan->model);
+    status = cvy_metrics_add(folder->metrics, &line);
+done:
+    cvy_free(plan_path);
+    cvy_free(metrics_path);
+    return status;
+}
+
+cvy_status cvy_run_folder_save(cvy_run_folder *folder, const cvy_state *state, const cvy_position *position, int keep)
+{
+    (void)cvy_metrics_flush(
+        folder->metrics); /* a run killed right after the save goes on from it, and misses no line */
+    CVY_TRY(cvy_checkpoint_save(folder->checkpoints, state, position));
+    snprintf(folder->last_checkpoint, sizeof folder->last_checkpoint, "%s/step-%08" PRId64, folder->checkpoints,
+             position->step);
+    cvy_metrics_line line = CVY_METRICS_LINE_INIT;
+    line.event = "checkpoint";
+    line.step = position->step;
+    line.epoch = position->epoch;
+    line.text_key = "checkpoint";
+    line.text = folder->last_checkpoint;
+    CVY_TRY(cvy_metrics_add(folder->metrics, &line));
+    return cvy_checkpoint_prune(folder->checkpoints, keep, position->best_step);
+}
+
+void cvy_run_folder_note_step(cvy_run_folder *folder, const cvy_position *position, double loss, double accuracy,
+                              double images_per_s, double learning_rate)
+{
+    if (!folder->metrics) {
+        return;
+    }
+    cvy_metrics_line line = CVY_METRICS_LINE_INIT;
+    line.event = "step";
+    line.step = position->step;
+    line.epoch = position->epoch;
+    line.loss = loss;
+    line.train_accuracy = accuracy;
+    line.images_per_s = images_per_s;
+    line.learning_rate = learning_rate;
+    (void)cvy_metrics_add(folder->metrics, &line); /* a full disk must not end a training: close tells */
+}
+
+void cvy_run_folder_note_epoch(cvy_run_folder *folder, const cvy_epoch_result *result)
+{
+    if (!folder->metrics) {
+        return;
+    }
+    cvy_metrics_line line = CVY_METRICS_LINE_INIT;
+    line.event = "epoch";
+    line.step = result->step;
+    line.epoch = result->epoch;
+    line.loss = result->loss;
+    line.images_per_s = result->images_per_s;
+    line.train_accuracy = result->train_accuracy;
+    line.validation_accuracy = result->validation_accuracy;
+    line.validation_loss = result->validation_loss;
+    (void)cvy_metrics_add(folder->metrics, &line);
+}
+
+static void note_end(cvy_run_folder *folder, const cvy_position *position, const cvy_train_result *result,
+                     cvy_status status)
+{
+    cvy_metrics_line line = CVY_METRICS_LINE_INIT;
+    line.event = "end";
+    line.step = position->step;
+    line.epoch = position->epoch;
+    line.loss = result->loss;
+    line.images_per_s = result->images_per_s;
+    line.train_accuracy = result->train_accuracy;
+    line.validation_accuracy = result->validation_accuracy;
+    line.validation_loss = result->validation_loss;
+    line.text_key = "status";
+    line.text = status == CVY_OK ? "done" : cvy_status_name(status);
+    (void)cvy_metrics_add(folder->metrics, &line);
+}
+
+cvy_status cvy_run_folder_close(cvy_run_folder *folder, const cvy_position *position, const cvy_train_result *result,
+                                cvy_status status)
+{
+    char words[1024]; /* what closing says must not hide why the run ended */
+    snprintf(words, sizeof words, "%s", cvy_error_message());
+    if (folder->metrics) {
+        note_end(folder, position, result, status);
+    }
+    cvy_status metrics = cvy_metrics_close(&folder->metrics);
+    cvy_status timeline = cvy_timeline_close(&folder->timeline);
+    cvy_free(folder->path);
+    cvy_free(folder->checkpoints);
+    folder->path = folder->checkpoints = NULL;
+    if (status != CVY_OK) {
+        return cvy_fail(status, "%s", words);
+    }
+    return metrics != CVY_OK ? metrics : timeline;
+}
