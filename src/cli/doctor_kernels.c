@@ -1,6 +1,6 @@
 /*
- * The kernels of this build against plain loops, on this very machine: a library that chooses its code by the processor
- * may choose one that no test has met. Float against double differ by rounding: 1e-4 of the largest element is far above
+ * The kernels of this build against plain loops, on this very machine: a library that chooses its code by processor may
+ * choose one that no test has met. Float against double differ by rounding: 1e-4 of the largest element is far above
  * that for sums of a few hundred terms, and far below any error in a formula.
  */
 #include <math.h>
