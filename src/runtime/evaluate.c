@@ -50,7 +50,7 @@ static cvy_status evaluate_batches(cvy_session *session, const cvy_train_options
         cvy_loader_release(loader, &batch);
         tell_progress(observer, sum, total, start_s);
         if (options->stop && *options->stop) {
-            return cvy_fail(CVY_PREEMPTED, "stopped by a signal during evaluation");
+            return cvy_fail(CVY_STOPPED, "stopped by a signal during evaluation");
         }
     }
 }

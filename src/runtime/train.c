@@ -228,7 +228,7 @@ static cvy_status train_epoch(training *t)
     while (t->position.step < t->steps_total && t->position.sample < t->samples) {
         cvy_batch batch;
         if (stop_asked(t)) {
-            return cvy_fail(CVY_PREEMPTED, "stopped by a signal after %lld steps", (long long)t->position.step);
+            return cvy_fail(CVY_STOPPED, "stopped by a signal after %lld steps", (long long)t->position.step);
         }
         CVY_TRY(cvy_loader_next(t->loader, &batch));
         CVY_TRY(train_batch(t, &batch));
@@ -275,7 +275,7 @@ static cvy_status loop(training *t)
     while (status == CVY_OK && t->position.step < t->steps_total) {
         status = train_epoch(t);
     }
-    if (status == CVY_PREEMPTED && t->folder.path) {
+    if (status == CVY_STOPPED && t->folder.path) {
         cvy_status saved = save_checkpoint(t, true);
         status = saved != CVY_OK ? saved
                                  : cvy_fail(CVY_PREEMPTED, "stopped by a signal after %lld steps; saved %s",
@@ -328,7 +328,7 @@ cvy_status cvy_train(const cvy_model *model, const cvy_train_options *options, c
     CVY_TRY_GOTO(status, done, start_state(&t));
     cvy_executor_set_timeline(t.session.executor, t.folder.timeline);
     status = loop(&t);
-    if (status == CVY_OK || status == CVY_PREEMPTED) {
+    if (status == CVY_OK || status == CVY_PREEMPTED || status == CVY_STOPPED) {
         cvy_status filled = fill_result(&t);
         status = filled == CVY_OK ? status : filled;
     }

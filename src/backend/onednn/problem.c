@@ -145,6 +145,13 @@ static int find_argument(cvy_op_kind kind, cvy_role role)
     return argument[role];
 }
 
+static bool is_plain(const cvy_tensor *tensor)
+{
+    cvy_tensor plain = *tensor;
+    plain.format = CVY_FORMAT_PLAIN;
+    return cvy_tensor_same_layout(tensor, &plain);
+}
+
 /*
  * A reorder may name its sides by different shapes (a flatten; weights with and without g). The logical order is the
  * same, and plain is the logical order, so the plain side takes the other's shape.
@@ -156,8 +163,8 @@ static bool match_reorder(const cvy_op *op, layouts *all)
     if (op->kind != CVY_OP_REORDER || cvy_shape_equal(&x->shape, &y->shape)) {
         return true;
     }
-    bool plain_y = y->format == CVY_FORMAT_PLAIN;
-    if (!plain_y && x->format != CVY_FORMAT_PLAIN) {
+    bool plain_y = is_plain(y);
+    if (!plain_y && !is_plain(x)) {
         return false;
     }
     cvy_tensor plain = plain_y ? *x : *y;
