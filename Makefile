@@ -38,8 +38,8 @@ check-plan-only: ## all tests of the build that needs no library but YAML and JS
 check-valgrind: check-main ## a few unit tests under valgrind
 	@bash tools/check_valgrind.sh build-check/tests
 
-bench: all ## measure training throughput on this machine
-	@bash bench/run.sh build/convoy
+bench: all ## measure training throughput, beside PyTorch where it is installed
+	@bash tools/bench.sh build/convoy
 
 install: all ## install under PREFIX (/usr/local); honours DESTDIR
 	@cmake --install build --prefix $(PREFIX)

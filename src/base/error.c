@@ -13,7 +13,7 @@ const char *cvy_error_message(void) { return message; }
 
 void cvy_error_clear(void) { message[0] = '\0'; }
 
-cvy_status cvy_fail(cvy_status status, const char *format, ...)
+void cvy_error_set(const char *format, ...)
 {
     char words[MESSAGE_BYTES]; /* aside, since an argument may point into the old message */
     va_list arguments;
@@ -21,10 +21,9 @@ cvy_status cvy_fail(cvy_status status, const char *format, ...)
     vsnprintf(words, sizeof words, format, arguments);
     va_end(arguments);
     memcpy(message, words, sizeof message);
-    return status;
 }
 
-cvy_status cvy_fail_within(cvy_status status, const char *format, ...)
+void cvy_error_prepend(const char *format, ...)
 {
     char context[MESSAGE_BYTES / 2];
     char words[MESSAGE_BYTES];
@@ -35,7 +34,6 @@ cvy_status cvy_fail_within(cvy_status status, const char *format, ...)
     int length = snprintf(words, sizeof words, "%s: ", context);
     strncat(words, message, sizeof words - 1 - (size_t)length);
     memcpy(message, words, sizeof message);
-    return status;
 }
 
 int cvy_status_exit_code(cvy_status status)
@@ -43,7 +41,7 @@ int cvy_status_exit_code(cvy_status status)
     static const int code[] = {
         [CVY_OK] = 0,         [CVY_ERR_ARG] = 2,        [CVY_ERR_INPUT] = 2, [CVY_ERR_DATA] = 3,
         [CVY_ERR_INFEASIBLE] = 4, [CVY_ERR_DIVERGED] = 5, [CVY_ERR_RANK] = 6,  [CVY_ERR_CHECKPOINT] = 7,
-        [CVY_ERR_IO] = 1,     [CVY_ERR_MEMORY] = 1,     [CVY_ERR_UNSUPPORTED] = 2, [CVY_PREEMPTED] = 75,
+        [CVY_ERR_IO] = 1,     [CVY_ERR_MEMORY] = 1,     [CVY_ERR_UNSUPPORTED] = 2, [CVY_STOPPED] = 1,      [CVY_PREEMPTED] = 75,
     };
     return (unsigned)status < sizeof code / sizeof code[0] ? code[status] : 1;
 }
@@ -62,6 +60,7 @@ const char *cvy_status_name(cvy_status status)
         [CVY_ERR_IO] = "CVY_ERR_IO",
         [CVY_ERR_MEMORY] = "CVY_ERR_MEMORY",
         [CVY_ERR_UNSUPPORTED] = "CVY_ERR_UNSUPPORTED",
+        [CVY_STOPPED] = "CVY_STOPPED",
         [CVY_PREEMPTED] = "CVY_PREEMPTED",
     };
     return (unsigned)status < sizeof name / sizeof name[0] ? name[status] : "unknown status";

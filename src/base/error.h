@@ -4,16 +4,24 @@
 
 #include "convoy/status.h"
 
+/** Set the words of the thread's last failure; cvy_fail() is how it is called. */
+void cvy_error_set(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/** Put "context: " in front of the words; cvy_fail_within() is how it is called. */
+void cvy_error_prepend(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /**
- * Word a failure and return its status. The only way to make a status other than CVY_OK.
+ * Word a failure and give its status: return cvy_fail(CVY_ERR_DATA, "%s: %d bytes, expected %d", path, found,
+ * expected). The only way to make a status other than CVY_OK. A macro, so that the compiler sees that the status is not
+ * CVY_OK and that outputs are set wherever a call succeeded.
  *
  * @param[in] status  not CVY_OK
- * @param[in] format  printf style; one line, without a final stop or newline: what, where, expected
+ * @param[in] ...     printf style; one line, without a final stop or newline: what, where, expected
  */
-cvy_status cvy_fail(cvy_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define cvy_fail(status, ...) (cvy_error_set(__VA_ARGS__), (status))
 
-/** Put "context: " in front of the words of the failure that is being passed up; returns @p status. */
-cvy_status cvy_fail_within(cvy_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** Put "context: " in front of the words of the failure that is being passed up; gives @p status. */
+#define cvy_fail_within(status, ...) (cvy_error_prepend(__VA_ARGS__), (status))
 
 /** Forget the thread's last failure (after it has been handled). */
 void cvy_error_clear(void);

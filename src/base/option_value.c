@@ -124,11 +124,11 @@ void cvy_option_set_text(const cvy_option *option, void *values, const char *tex
     memcpy(find_field(option, values), &text, sizeof text);
 }
 
-/* The shortest decimal that reads back as the same double. */
+/* 15 digits where they read back as the same double, up to 17 where it takes them. */
 static void print_real(double value, cvy_text *text)
 {
     char digits[32];
-    for (int precision = 1; precision <= 17; precision++) {
+    for (int precision = 15; precision <= 17; precision++) {
         snprintf(digits, sizeof digits, "%.*g", precision, value);
         if (strtod(digits, NULL) == value) {
             break;

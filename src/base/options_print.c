@@ -14,14 +14,17 @@ enum { HELP_WIDTH = 100, HELP_COLUMN = 30, USAGE_TEXT = 96 };
 /* Append words from column @p at on, broken between words, continued under HELP_COLUMN. */
 static void add_wrapped(cvy_text *text, size_t at, const char *words)
 {
+    const char *between = "";
     while (*words) {
         size_t length = strcspn(words, " ");
-        if (at > HELP_COLUMN && at + length > HELP_WIDTH) {
+        if (at > HELP_COLUMN && at + 1 + length > HELP_WIDTH) {
             cvy_text_add(text, "\n%*s", HELP_COLUMN, "");
+            between = "";
             at = HELP_COLUMN;
         }
-        cvy_text_add(text, "%.*s%s", (int)length, words, words[length] ? " " : "");
-        at += length + 1;
+        cvy_text_add(text, "%s%.*s", between, (int)length, words);
+        at += length + strlen(between);
+        between = " ";
         words += length + (words[length] ? 1 : 0);
     }
     cvy_text_add(text, "\n");

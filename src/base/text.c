@@ -1,7 +1,7 @@
 /*
- * Strings that grow, figures for people, and "did you mean". Figures have three digits; the nearest word is the one with
- * the least optimal string alignment distance (insert, delete, replace, swap two neighbours), which is what typing errors
- * are made of: Damerau, "A technique for computer detection and correction of spelling errors", CACM 7(3), 1964.
+ * Strings that grow, figures for people, and "did you mean". Figures have three digits; the nearest word is the one
+ * with the least optimal string alignment distance (insert, delete, replace, swap two neighbours), which is what typing
+ * errors are made of: Damerau, "A technique for computer detection and correction of spelling errors", CACM 7(3), 1964.
  */
 #include "base/text.h"
 

@@ -1,6 +1,6 @@
 /*
- * YAML as a tree of nodes with line numbers, over libyaml. Input is hostile: anchors and aliases are refused, depth, size
- * and count of nodes are limited, keys are unique.
+ * YAML as a tree of nodes with line numbers, over libyaml. Input is hostile: anchors, aliases and tags are refused,
+ * depth, size and count of nodes are limited, keys are unique.
  */
 #ifndef CVY_BASE_YAML_H
 #define CVY_BASE_YAML_H

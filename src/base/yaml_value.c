@@ -1,4 +1,4 @@
-/* Values of YAML nodes: numbers within bounds, yes and no, known keys. Every refusal says what was found and expected. */
+/* Values of YAML nodes: numbers within bounds, yes and no, known keys. Refusals say what was found and expected. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "cli/figures.h"
 #include "cli/json_output.h"
 #include "cli/options_common.h"
 #include "cli/profile_table.h"
@@ -42,7 +43,7 @@ static void print_result(const cli_options *options, const cvy_throughput *t)
     double parts_s = t->forward_s + t->backward_s + t->update_s + t->communication_s;
     printf("%s: batch %" PRId64 ", %s, %d thread%s, %" PRId64 " iterations\n\n", options->model, t->batch,
            print_precision(options), t->threads, t->threads == 1 ? "" : "s", t->iterations);
-    printf("images/s        %.4g\n", t->images_per_s);
+    printf("images/s        %s\n", cli_print_rate(t->images_per_s, unit[0]));
     printf("iteration       %s (median; quartiles %s to %s)\n", cvy_print_seconds(t->iteration_s, unit[0]),
            cvy_print_seconds(t->iteration_quartile_s[0], unit[1]),
            cvy_print_seconds(t->iteration_quartile_s[1], unit[2]));

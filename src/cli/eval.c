@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "cli/figures.h"
 #include "cli/json_output.h"
 #include "cli/options_common.h"
 #include "cli/progress.h"
@@ -39,8 +40,8 @@ static void print_result(const cli_options *options, const cvy_evaluation *evalu
         printf("samples         %s\n", cvy_print_count(evaluation->samples, unit[0]));
     }
     printf("test loss       %.6g\n", evaluation->loss);
-    printf("time            %s, %.4g images/s\n", cvy_print_seconds(evaluation->seconds, unit[0]),
-           evaluation->images_per_s);
+    printf("time            %s, %s images/s\n", cvy_print_seconds(evaluation->seconds, unit[0]),
+           cli_print_rate(evaluation->images_per_s, unit[1]));
 }
 
 static cvy_status evaluate_model(const cli_options *options)

@@ -58,12 +58,12 @@ static const row rows[] = {
               "state_dict"), .aliases = "initial-checkpoint"}},
     {CLI_EVAL, {TEXT("checkpoint", checkpoint, "PATH", "Weights to evaluate: a checkpoint, a run or a safetensors "
                      "file")}},
-    {CLI_MODEL, {FLAG("list", list, "List the models of the zoo and their options")}},
-
-    HEADING("Training"),
     {TEB | CLI_MODEL, {.letter = 'b', .name = "batch", .type = CVY_OPTION_COUNT, AT(train.batch), .minimum = 1,
                        .maximum = 1 << 24, .argument = "N[/rank]", .help = "Samples an iteration",
                        .aliases = "batch-size"}},
+    {CLI_MODEL, {FLAG("list", list, "List the models of the zoo and their options")}},
+
+    HEADING("Training"),
     {T, {.letter = 'e', WHOLE("epochs", train.epochs, 1, MANY, "Go through the training samples N times")}},
     {T, {WHOLE("steps", train.steps, 0, MANY, "Stop after N iterations, whatever --epochs says; 0: by epochs"),
          .aliases = "max-steps"}},

@@ -16,15 +16,15 @@ static void print_rate(double amount, double seconds, int width)
 
 static void print_row(const cvy_profile_row *row, double wall_s)
 {
-    printf("%-32.32s %-18.18s ", row->name, row->algorithm);
+    printf("%-35.35s %-19.19s ", row->name, row->algorithm);
     if (row->calls > 0) {
-        printf("%10" PRId64, row->calls);
+        printf("%8" PRId64, row->calls);
     } else {
-        printf("%10s", "-");
+        printf("%8s", "-");
     }
-    printf(" %10.4g %5.1f %%", row->seconds, wall_s > 0 ? 100 * row->seconds / wall_s : 0.0);
-    print_rate(row->flop, row->seconds, 8);
-    print_rate(row->bytes, row->seconds, 7);
+    printf(" %9.4g %5.1f %%", row->seconds, wall_s > 0 ? 100 * row->seconds / wall_s : 0.0);
+    print_rate(row->flop, row->seconds, 7);
+    print_rate(row->bytes, row->seconds, 6);
     printf("\n");
 }
 
@@ -47,7 +47,7 @@ void cli_print_profile(const cvy_profile_row *row, int rows, double wall_s, int 
     int shown = most > 0 && most + 1 < rows ? most : rows; /* one row left would take the line that says "others" */
     cvy_profile_row total = sum_rows(row, 0, rows, "all steps");
     wall_s = fmax(wall_s, total.seconds);
-    printf("%-32s %-18s %10s %10s %7s %8s %7s\n", "step", "algorithm", "calls", "seconds", "share", "GFLOP/s", "GB/s");
+    printf("%-35s %-19s %8s %9s %7s %7s %6s\n", "step", "algorithm", "calls", "seconds", "share", "GFLOP/s", "GB/s");
     for (int i = 0; i < shown; i++) {
         print_row(&row[i], wall_s);
     }

@@ -12,10 +12,11 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/figures.h"
 #include "cli/terminal.h"
 
 static const double BAR_INTERVAL_S = 0.1, LINE_INTERVAL_S = 10;
-enum { BAR_CELLS = 20, BAR_TEXT = 256 };
+enum { BAR_CELLS = 20, BAR_TEXT = 192 };
 
 void cli_progress_init(bool quiet, cli_progress *progress_out)
 {
@@ -61,13 +62,15 @@ static double print_place(const cvy_train_progress *state, char *text, size_t by
 static void print_figures(const cvy_train_progress *state, char *text, size_t bytes)
 {
     char accuracy[32] = "", left[CVY_UNIT_TEXT + 16] = "", unit[CVY_UNIT_TEXT];
+    char rate[CVY_UNIT_TEXT];
     if (isfinite(state->accuracy)) {
         snprintf(accuracy, sizeof accuracy, "  accuracy %.1f %%", 100 * state->accuracy);
     }
     if (isfinite(state->left_s) && state->left_s > 0) {
         snprintf(left, sizeof left, "  %s left", cvy_print_seconds(state->left_s, unit));
     }
-    snprintf(text, bytes, "loss %.4g%s  %.4g images/s%s", state->loss, accuracy, state->images_per_s, left);
+    snprintf(text, bytes, "loss %.4g%s  %s images/s%s", state->loss, accuracy,
+             cli_print_rate(state->images_per_s, rate), left);
 }
 
 static void draw_bar(cli_progress *progress, const char *place, double done, const char *figures)
@@ -75,7 +78,7 @@ static void draw_bar(cli_progress *progress, const char *place, double done, con
     static const char cells[BAR_CELLS + 1] = "====================";
     int full = (int)(fmin(fmax(done, 0), 1) * BAR_CELLS);
     int columns = cli_columns(stderr) - 1;
-    char line[BAR_TEXT];
+    char line[2 * BAR_TEXT];
     snprintf(line, sizeof line, "%s [%-*.*s] %s", place, BAR_CELLS, full, cells, figures);
     if ((int)strlen(line) > columns) { /* a narrow terminal: the figures say more than the bar */
         snprintf(line, sizeof line, "%s %.0f %%  %s", place, 100 * done, figures);
@@ -91,7 +94,7 @@ void cli_progress_show(cli_progress *progress, const cvy_train_progress *state)
     if (progress->quiet || now < progress->next_s) {
         return;
     }
-    char place[64], figures[BAR_TEXT / 2];
+    char place[64], figures[BAR_TEXT];
     double done = print_place(state, place, sizeof place);
     print_figures(state, figures, sizeof figures);
     if (progress->terminal) {
@@ -104,7 +107,7 @@ void cli_progress_show(cli_progress *progress, const cvy_train_progress *state)
 
 void cli_progress_epoch(cli_progress *progress, const cvy_epoch_result *result, int64_t epochs)
 {
-    char seconds[CVY_UNIT_TEXT], of[32] = "", train[48] = "", test[80] = "";
+    char seconds[CVY_UNIT_TEXT], rate[CVY_UNIT_TEXT], of[32] = "", train[48] = "", test[80] = "";
     if (epochs > 0) {
         snprintf(of, sizeof of, "/%" PRId64, epochs);
     }
@@ -117,8 +120,9 @@ void cli_progress_epoch(cli_progress *progress, const cvy_epoch_result *result, 
     } else if (isfinite(result->validation_loss)) {
         snprintf(test, sizeof test, "  test loss %.4g%s", result->validation_loss, result->best ? " (best)" : "");
     }
-    cli_progress_log(progress, "epoch %" PRId64 "%s done  loss %.4g%s%s  %.4g images/s  %s", result->epoch, of,
-                     result->loss, train, test, result->images_per_s, cvy_print_seconds(result->seconds, seconds));
+    cli_progress_log(progress, "epoch %" PRId64 "%s done  loss %.4g%s%s  %s images/s  %s", result->epoch, of,
+                     result->loss, train, test, cli_print_rate(result->images_per_s, rate),
+                     cvy_print_seconds(result->seconds, seconds));
     if (!progress->terminal) {
         progress->next_s = cvy_clock_s() + LINE_INTERVAL_S;
     }

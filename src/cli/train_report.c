@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/topology.h"
+#include "cli/figures.h"
 #include "cli/json_output.h"
 #include "cli/profile_table.h"
 #include "convoy/version.h"
@@ -90,11 +91,12 @@ static void print_quality(const cvy_train_result *result)
     if (isfinite(result->train_accuracy)) {
         printf("train accuracy  %.2f %%\n", 100 * result->train_accuracy);
     }
-    printf("loss            train %.4g", result->loss);
-    if (isfinite(result->validation_loss)) {
-        printf(", test %.4g", result->validation_loss);
+    if (isfinite(result->loss)) { /* an epoch was finished */
+        printf("train loss      %.4g\n", result->loss);
     }
-    printf("\n");
+    if (isfinite(result->validation_loss)) {
+        printf("test loss       %.4g\n", result->validation_loss);
+    }
 }
 
 static void print_next(const cli_options *options, const cvy_train_result *result, bool preempted)
@@ -115,8 +117,9 @@ void cli_print_result(const cli_options *options, const cvy_train_result *result
         printf("stopped         at step %" PRId64 ", before the end\n", result->step);
     }
     print_quality(result);
-    printf("time            %s, %.4g images/s, %.1f %% of it waiting for data\n",
-           cvy_print_seconds(result->seconds, unit[0]), result->images_per_s, 100 * result->data_wait_share);
+    printf("time            %s, %s images/s, %.1f %% of it waiting for data\n",
+           cvy_print_seconds(result->seconds, unit[0]), cli_print_rate(result->images_per_s, unit[1]),
+           100 * result->data_wait_share);
     printf("tensor memory   %s planned, %s measured\n", cvy_print_bytes((double)result->tensor_plan_bytes, unit[0]),
            cvy_print_bytes((double)result->tensor_peak_bytes, unit[1]));
     if (options->log_view) {

@@ -4,11 +4,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The options that give a zoo model such an input: "channels=1,size=28"; only square 2-D samples have them. */
+/* The options that give a zoo model such an input: "channels=1,size=28"; only squares and cubes have them. */
 static const char *suggest_options(const cvy_shape *sample, char text[CVY_SHAPE_TEXT])
 {
-    if (sample->dims != 3 || sample->extent[1] != sample->extent[2]) {
-        return "a model of that input";
+    for (int i = 2; i < sample->dims; i++) {
+        if (sample->extent[i] != sample->extent[1]) {
+            return "a model of that input";
+        }
     }
     snprintf(text, CVY_SHAPE_TEXT, "a model of that input, as with options channels=%" PRId64 ",size=%" PRId64,
              sample->extent[0], sample->extent[1]);

@@ -92,7 +92,8 @@ static cvy_status check_folder(const char *folder)
 static cvy_status detect_kind(const char *folder, const cvy_data_kind **kind_out)
 {
     char list[LIST_BYTES];
-    const char *nearest = strchr(folder, '/') || cvy_folder_exists(folder) ? NULL : find_nearest(folder, SYNTHETIC_KINDS);
+    bool is_path = strchr(folder, '/') || cvy_folder_exists(folder) || cvy_file_exists(folder);
+    const char *nearest = is_path ? NULL : find_nearest(folder, SYNTHETIC_KINDS);
     CVY_REQUIRE(!nearest, CVY_ERR_INPUT, "no data set or folder '%s': did you mean '%s'? Known by name: %s", folder,
                 nearest, list_kinds(SYNTHETIC_KINDS, false, list));
     CVY_REQUIRE(cvy_folder_exists(folder) || cvy_file_exists(folder), CVY_ERR_DATA,

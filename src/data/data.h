@@ -19,7 +19,7 @@ typedef enum cvy_target { CVY_TARGET_CLASS, CVY_TARGET_VALUES } cvy_target;
 typedef struct cvy_data_info {
     cvy_shape sample;    /**< [c,h,w] or [c,d,h,w] */
     cvy_target target;
-    int64_t classes;     /**< CLASS: labels are below; */
+    int64_t classes;     /**< CLASS: labels are below; of files the largest label + 1 */
     int64_t values;      /**< VALUES: numbers a sample */
     int64_t count[2];    /**< samples of each split */
 } cvy_data_info;
@@ -33,7 +33,7 @@ typedef struct cvy_data_options {
     uint64_t seed;
     cvy_shape sample;    /**< the model's input, without n: synthetic sets take it, files must have it */
     cvy_target target;   /**< the model's loss */
-    int64_t classes;     /**< of the model; labels are checked against it */
+    int64_t classes;     /**< of the model; labels are checked against it. Of a regression: its outputs */
     int64_t train_count, test_count; /**< for synthetic sets; 0 is their default. Files: at most so many; 0 is all */
 } cvy_data_options;
 
@@ -106,24 +106,35 @@ typedef struct cvy_batch {
     int slot;
 } cvy_batch;
 
-/** Bytes of one slot: images and labels, each rounded up to 64. */
+/** Bytes of one slot: images and labels, each rounded up to 64; INT64_MAX where they do not fit. */
 int64_t cvy_loader_slot_bytes(const cvy_data *data, int64_t batch);
 
-/** Make a loader with its thread, idle. Released with cvy_loader_destroy(). */
+/**
+ * Make a loader with its thread, idle. Released with cvy_loader_destroy(). All calls on a loader come from one thread.
+ *
+ * @retval CVY_ERR_DATA the split has no samples
+ * @retval CVY_ERR_ARG  no batch, slots or memory, or more than 63 bits of it
+ */
 cvy_status cvy_loader_create(const cvy_data *data, const cvy_loader_options *options, cvy_loader **loader_out);
 
-/** Start reading epoch @p epoch from its sample @p first on; what was being read is dropped. */
+/**
+ * Start reading epoch @p epoch from its sample @p first on; what was being read is dropped. A batch that the caller has
+ * taken stays as it is until it is given back.
+ *
+ * @retval CVY_ERR_ARG @p first is not within 0 to the count of samples
+ */
 cvy_status cvy_loader_start(cvy_loader *loader, uint32_t epoch, int64_t first);
 
 /**
  * Take the next batch; waits for it.
  *
  * @param[out] batch_out samples == 0 at the end of the epoch
- * @retval CVY_ERR_DATA a sample could not be read; the file is named
+ * @retval CVY_ERR_DATA a sample could not be read; the file is named. Told until the next start
+ * @retval CVY_ERR_ARG  not started, or the caller holds every slot
  */
 cvy_status cvy_loader_next(cvy_loader *loader, cvy_batch *batch_out);
 
-/** Give a batch's slot back for reading ahead. */
+/** Give a batch's slot back for reading ahead; in any order, the end's empty batch too. */
 void cvy_loader_release(cvy_loader *loader, const cvy_batch *batch);
 
 /** Seconds that cvy_loader_next() waited, since creation. */

@@ -3,9 +3,9 @@
  * to write its digit (glyphs.c), moves the control points a little, bends and slants and turns the whole, and draws it
  * with a pen of some width on speckled paper. Ink at a pixel follows from its distance to the nearest stroke.
  *
- * Sample i of a split is a function of (seed, split, i) alone; its digit is i % 10, so classes are balanced. Lengths are
- * in units of 1/28 of the image's shorter side, so that every image size shows the same picture. Curves are Catmull-Rom
- * splines (Catmull and Rom, "A class of local interpolating splines", 1974).
+ * Sample i of a split is a function of (seed, split, i) alone; its digit is i % 10, so classes are balanced. Lengths
+ * are in units of 1/28 of the image's shorter side, so that every image size shows the same picture. Curves are
+ * Catmull-Rom splines (Catmull and Rom, "A class of local interpolating splines", 1974).
  */
 #include <inttypes.h>
 #include <math.h>
@@ -133,8 +133,9 @@ static void draw_segment(const drawing *canvas, point a, point b)
 {
     float dx = b.x - a.x, dy = b.y - a.y;
     float inverse = 1.0f / fmaxf(dx * dx + dy * dy, 1e-12f);
-    int64_t x0 = first_pixel(fminf(a.x, b.x), canvas->reach), x1 = last_pixel(fmaxf(a.x, b.x), canvas->reach, canvas->w);
-    int64_t y0 = first_pixel(fminf(a.y, b.y), canvas->reach), y1 = last_pixel(fmaxf(a.y, b.y), canvas->reach, canvas->h);
+    float reach = canvas->reach;
+    int64_t x0 = first_pixel(fminf(a.x, b.x), reach), x1 = last_pixel(fmaxf(a.x, b.x), reach, canvas->w);
+    int64_t y0 = first_pixel(fminf(a.y, b.y), reach), y1 = last_pixel(fmaxf(a.y, b.y), reach, canvas->h);
     for (int64_t y = y0; y <= y1; y++) {
         float *row = canvas->distance2 + y * canvas->w;
         float py = (float)y + 0.5f - a.y;

@@ -189,8 +189,9 @@ static cvy_status check_labels(const char *path, const idx_split *split, const c
 {
     for (int64_t i = 0; i < split->count; i++) {
         CVY_REQUIRE(split->label[i] < options->classes, CVY_ERR_DATA,
-                    "%s: sample %" PRId64 " has label %d, but the model has %" PRId64 " classes: 0 to %" PRId64, path, i,
-                    split->label[i], options->classes, options->classes - 1);
+                    "%s: sample %" PRId64 " has label %d, but the model has %" PRId64
+                    " classes, labels 0 to %" PRId64 "; give the model more with option classes",
+                    path, i, split->label[i], options->classes, options->classes - 1);
         *classes = cvy_max_i64(*classes, split->label[i] + 1);
     }
     return CVY_OK;
@@ -204,10 +205,8 @@ static cvy_status open_split(const cvy_data_options *options, cvy_split which, i
     cvy_status status;
     CVY_TRY_GOTO(status, done, find_file(options->source, stem[which], "images", &images));
     CVY_TRY_GOTO(status, done, find_file(options->source, stem[which], "labels", &labels));
-    CVY_REQUIRE_GOTO(status, done, images || !labels, CVY_ERR_DATA, "%s: %s-images-idx3-ubyte(.gz) is missing beside %s",
-                     options->source, stem[which], labels);
-    CVY_REQUIRE_GOTO(status, done, labels || !images, CVY_ERR_DATA, "%s: %s-labels-idx1-ubyte(.gz) is missing beside %s",
-                     options->source, stem[which], images);
+    CVY_REQUIRE_GOTO(status, done, !images == !labels, CVY_ERR_DATA, "%s: %s-%s-ubyte(.gz) is missing beside %s",
+                     options->source, stem[which], images ? "labels-idx1" : "images-idx3", images ? images : labels);
     if (images) {
         CVY_TRY_GOTO(status, done, read_images(images, options, split));
         CVY_TRY_GOTO(status, done, read_labels(labels, images, split));

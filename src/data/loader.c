@@ -3,9 +3,10 @@
  *
  * Invariants, all under the mutex: a slot is in exactly one place: free, being filled by the thread, in the queue, or
  * taken by the caller. The queue holds batches of the run under way alone, in the order of the epoch. A run is one
- * cvy_loader_start(); starting another empties the queue and bumps the run's number, and the thread drops whatever it was
- * filling for an older one. So what the caller sees depends on (seed, epoch, first) only, never on timing. A failure
- * ends the run, and is told after the batches before it; its words travel with it, since the record is thread-local.
+ * cvy_loader_start(); starting another empties the queue and bumps the run's number, and the thread drops whatever it
+ * was filling for an older one. So what the caller sees depends on (seed, epoch, first) only, never on timing. A
+ * failure ends the run, and is told after the batches before it; its words travel along, since the record is
+ * thread-local.
  */
 #include <inttypes.h>
 #include <pthread.h>

@@ -28,8 +28,8 @@ cvy_status cvy_stream_finish(cvy_stream *stream);
 int64_t cvy_stream_file_bytes(const cvy_stream *stream);
 
 /**
- * Whether a file of this length may hold @p bytes: exactly so many in a plain one, in a gzipped one no more than deflate
- * can pack. To be asked before memory is taken on the word of a header. Cannot fail.
+ * Whether a file of this length may hold @p bytes: exactly so many in a plain one, in a gzipped one no more than
+ * deflate can pack. To be asked before memory is taken on the word of a header. Cannot fail.
  */
 bool cvy_stream_may_hold(const cvy_stream *stream, int64_t bytes);
 

@@ -97,17 +97,24 @@ static cvy_status describe_op(const cvy_model *model, const cvy_layer *layer, cv
     return CVY_OK;
 }
 
+double cvy_model_layer_flop(const cvy_model *model, int index)
+{
+    const cvy_layer *layer = &model->layer[index];
+    double flop = 0;
+    cvy_op op;
+    for (int k = 0; k < layer->kind->inference_passes; k++) {
+        if (describe_op(model, layer, layer->kind->inference[k], &op) == CVY_OK) {
+            flop += cvy_op_flop(&op);
+        }
+    }
+    return flop;
+}
+
 double cvy_model_forward_flop(const cvy_model *model)
 {
     double flop = 0;
-    cvy_op op;
     for (int i = 0; i < model->layers; i++) {
-        const cvy_layer *layer = &model->layer[i];
-        for (int k = 0; k < layer->kind->inference_passes; k++) {
-            if (describe_op(model, layer, layer->kind->inference[k], &op) == CVY_OK) {
-                flop += cvy_op_flop(&op);
-            }
-        }
+        flop += cvy_model_layer_flop(model, i);
     }
     return flop;
 }

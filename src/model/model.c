@@ -71,9 +71,10 @@ static cvy_status check_place(const cvy_model *model, const cvy_layer_kind *kind
     CVY_REQUIRE((kind->flow == CVY_FLOW_SOURCE) == (model->layers == 0), CVY_ERR_INPUT,
                 "a layer of kind %s cannot stand here: the input is the first layer, and the only one of its kind",
                 kind->name);
-    CVY_REQUIRE(inputs >= kind->min_inputs && inputs <= kind->max_inputs, CVY_ERR_INPUT,
-                "found %d inputs, expected %d to %d for kind %s", inputs, kind->min_inputs, kind->max_inputs,
-                kind->name);
+    CVY_REQUIRE(inputs >= kind->min_inputs, CVY_ERR_INPUT, "found %d inputs, expected at least %d for kind %s", inputs,
+                kind->min_inputs, kind->name);
+    CVY_REQUIRE(inputs <= kind->max_inputs, CVY_ERR_INPUT, "found %d inputs, expected at most %d for kind %s", inputs,
+                kind->max_inputs, kind->name);
     for (int i = 0; i < inputs; i++) {
         CVY_REQUIRE(input[i] >= 0 && input[i] < model->layers, CVY_ERR_INPUT,
                     "input %d of %d layers: no such layer yet", input[i], model->layers);

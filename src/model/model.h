@@ -78,6 +78,9 @@ int cvy_model_find_parameter(const cvy_model *model, const char *name);
 /** Index of the loss layer's input: the layer whose output is the model's. */
 int cvy_model_output(const cvy_model *model);
 
+/** Floating point operations of a layer's share of cvy_model_forward_flop(). */
+double cvy_model_layer_flop(const cvy_model *model, int index);
+
 /** A hash of all that the model computes (kinds, options, graph; not names): checkpoints and plans carry it. */
 uint64_t cvy_model_hash(const cvy_model *model);
 

@@ -30,7 +30,8 @@ static cvy_status check_options(const cvy_train_options *o)
 {
     CVY_REQUIRE(o->batch >= 1 && o->batch <= INT64_C(1) << 24, CVY_ERR_INPUT,
                 "batch: expected 1 to 16777216 samples, got %lld", (long long)o->batch);
-    CVY_REQUIRE(o->threads >= 0 && o->threads <= 4096, CVY_ERR_INPUT, "threads: expected 1 to 4096, got %d", o->threads);
+    CVY_REQUIRE(o->threads >= 0 && o->threads <= 4096, CVY_ERR_INPUT, "threads: expected 1 to 4096, got %d",
+                o->threads);
     CVY_REQUIRE(isfinite(o->learning_rate) && o->learning_rate >= 0.0, CVY_ERR_INPUT,
                 "learning-rate: expected a number of at least 0, got %g", o->learning_rate);
     CVY_REQUIRE(o->weight_decay >= 0.0 && o->momentum >= 0.0 && o->momentum < 1.0, CVY_ERR_INPUT,

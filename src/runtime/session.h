@@ -37,7 +37,7 @@ cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_option
 /**
  * Evaluate the test split with the weights as they are.
  *
- * @retval CVY_PREEMPTED `options->stop` was set meanwhile
+ * @retval CVY_STOPPED `options->stop` was set meanwhile
  */
 cvy_status cvy_session_evaluate(cvy_session *session, const cvy_train_options *options,
                                 const cvy_train_observer *observer, cvy_evaluation *evaluation_out);

@@ -1,6 +1,7 @@
 /*
- * A timeline in Chrome's trace format: complete events ("ph": "X") with ts and dur in microseconds, pid the rank, tid the
- * stream. Slices nest: iteration, phase, step. Slices are kept in memory that is taken at the start and written at the end.
+ * A timeline in Chrome's trace format: complete events ("ph": "X") with ts and dur in microseconds, pid the rank, tid
+ * the stream. Slices nest: iteration, phase, step. Slices are kept in memory that is taken at the start and written at
+ * the end. Format: "Trace Event Format", Google, section "Complete Events"; chrome://tracing and Perfetto show it.
  */
 #ifndef CVY_RUNTIME_TIMELINE_H
 #define CVY_RUNTIME_TIMELINE_H
@@ -14,14 +15,14 @@ typedef struct cvy_timeline cvy_timeline;
 /** One slice. Strings are borrowed until cvy_timeline_close(). */
 typedef struct cvy_slice {
     const char *name;       /**< "layer1.0.conv1 forward" is name "layer1.0.conv1", suffix "forward" */
-    const char *suffix;     /**< NULL: none */
+    const char *suffix;     /**< NULL: none; with one, the name is a layer's, and an argument says so */
     const char *category;   /**< "iteration", or a phase */
     double start_s, end_s;  /**< of cvy_clock_s() */
     double flop, bytes;     /**< of a step; 0: not said */
     int stream;
 } cvy_slice;
 
-/** Start a timeline that holds at most @p slices; later ones are counted and dropped. */
+/** Start a timeline that holds at most @p slices, at least 1; later ones are dropped. */
 cvy_status cvy_timeline_create(const char *path, int64_t slices, cvy_timeline **timeline_out);
 
 /** Add a slice. Allocates nothing. */

@@ -1,7 +1,7 @@
 /*
  * One list of named op configurations, for the tests of every backend: small, and awkward on purpose (odd extents,
- * channels that fill no block, strides that leave a rest, uneven padding). Each makes the op of each pass its kind has, all
- * operands plain; a test then sets the formats it wants.
+ * channels that fill no block, strides that leave a rest, uneven padding). Each makes the op of each pass that its kind
+ * has, all operands plain; a test then sets the formats it wants.
  *
  *     for (int i = 0; i < test_shape_count; i++)
  *         for (int pass = 0; pass < CVY_PASS_COUNT; pass++)

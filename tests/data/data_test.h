@@ -1,4 +1,4 @@
-/* What the tests of data sets share: a folder of their own, files in it, options. */
+/* What the tests of data sets share: files in a test's folder, options, refusals. */
 #ifndef CVY_TESTS_DATA_TEST_H
 #define CVY_TESTS_DATA_TEST_H
 
@@ -6,40 +6,24 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "data/data.h"
-
-/** Make a folder under TMPDIR; its name goes into @p path (at least 128 bytes). */
-static inline void make_folder(char *path)
-{
-    const char *base = getenv("TMPDIR");
-    snprintf(path, 128, "%s/convoy-data-XXXXXX", base ? base : "/tmp");
-    assert_non_null(mkdtemp(path));
-}
+#include "folder.h"
 
 /** Write FOLDER/NAME. */
 static inline void write_file(const char *folder, const char *name, const void *data, size_t bytes)
 {
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(data, 1, bytes, file), bytes);
-    assert_int_equal(fclose(file), 0);
+    assert_true(put_test_file(test_path(folder, name), data, bytes));
 }
 
-/** Remove FOLDER/NAME; a missing one is fine. */
+/** Remove FOLDER/NAME. */
 static inline void remove_file(const char *folder, const char *name)
 {
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    (void)unlink(path);
+    assert_int_equal(unlink(test_path(folder, name)), 0);
 }
 
 /** Options for a classifier of ten classes. */

@@ -16,30 +16,17 @@ static const unsigned char images[IMAGES_BYTES] = {0,   0,  8, 3,  0,  0,  0,  3
                                                    0,   2,  0, 51, 10, 20, 30, 40, 50, 60, 70, 255, 80, 90};
 static const unsigned char labels[LABELS_BYTES] = {0, 0, 8, 1, 0, 0, 0, 3, 7, 0, 9};
 
-static char folder[128];
-
 static int make_pair(void **state)
 {
-    (void)state;
-    make_folder(folder);
-    write_file(folder, "train-images-idx3-ubyte", images, sizeof images);
-    write_file(folder, "train-labels-idx1-ubyte", labels, sizeof labels);
+    if (create_test_folder(state) != 0) {
+        return -1;
+    }
+    write_file(*state, "train-images-idx3-ubyte", images, sizeof images);
+    write_file(*state, "train-labels-idx1-ubyte", labels, sizeof labels);
     return 0;
 }
 
-static int remove_all(void **state)
-{
-    (void)state;
-    static const char *const name[] = {"train-images-idx3-ubyte",    "train-labels-idx1-ubyte", "train-images.idx3-ubyte",
-                                       "train-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte",  "t10k-labels-idx1-ubyte",
-                                       "notes.txt"};
-    for (size_t i = 0; i < sizeof name / sizeof name[0]; i++) {
-        remove_file(folder, name[i]);
-    }
-    return rmdir(folder);
-}
-
-static cvy_data_options tiny_options(void) { return class_options(folder, CVY_SHAPE(1, 2, 2)); }
+static cvy_data_options tiny_options(const char *folder) { return class_options(folder, CVY_SHAPE(1, 2, 2)); }
 
 /* Undo (x / 255 - 0.1307) / 0.3081. */
 static long find_byte(float x)
@@ -97,8 +84,8 @@ static void test_mnist_images_are_those_of_the_files(void **state)
 /* 0 becomes -0.1307 / 0.3081 = -0.424213; 255 becomes 0.8693 / 0.3081 = 2.821486; 51 = 0.2 becomes 0.224927. */
 static void test_pixels_are_scaled_by_the_mean_and_deviation_of_mnist(void **state)
 {
-    (void)state;
-    cvy_data_options options = tiny_options();
+    const char *folder = *state;
+    cvy_data_options options = tiny_options(folder);
     cvy_data *data;
     float x[4];
     int32_t label;
@@ -119,8 +106,8 @@ static void test_pixels_are_scaled_by_the_mean_and_deviation_of_mnist(void **sta
 
 static void test_a_limit_takes_the_first_samples(void **state)
 {
-    (void)state;
-    cvy_data_options options = tiny_options();
+    const char *folder = *state;
+    cvy_data_options options = tiny_options(folder);
     cvy_data *data;
     options.train_count = 2;
     assert_int_equal(cvy_data_open(&options, &data), CVY_OK);
@@ -135,8 +122,8 @@ static void test_a_limit_takes_the_first_samples(void **state)
 
 static void test_the_other_spelling_and_an_explicit_kind_are_taken(void **state)
 {
-    (void)state;
-    cvy_data_options options = tiny_options();
+    const char *folder = *state;
+    cvy_data_options options = tiny_options(folder);
     cvy_data *data;
     remove_file(folder, "train-images-idx3-ubyte");
     write_file(folder, "train-images.idx3-ubyte", images, sizeof images);
@@ -148,8 +135,8 @@ static void test_the_other_spelling_and_an_explicit_kind_are_taken(void **state)
 
 static void test_a_file_cut_anywhere_is_refused_and_named(void **state)
 {
-    (void)state;
-    cvy_data_options options = tiny_options();
+    const char *folder = *state;
+    cvy_data_options options = tiny_options(folder);
     for (size_t bytes = 0; bytes < sizeof images; bytes++) {
         write_file(folder, "train-images-idx3-ubyte", images, bytes);
         EXPECT_REFUSAL(&options, CVY_ERR_DATA, folder, "/train-images-idx3-ubyte: ");
@@ -164,8 +151,8 @@ static void test_a_file_cut_anywhere_is_refused_and_named(void **state)
 /* No flip of one bit in either header leaves a pair that fits the files' lengths, the model and each other. */
 static void test_every_flipped_bit_of_a_header_is_refused_and_named(void **state)
 {
-    (void)state;
-    cvy_data_options options = tiny_options();
+    const char *folder = *state;
+    cvy_data_options options = tiny_options(folder);
     for (int bit = 0; bit < 16 * 8; bit++) {
         unsigned char damaged[IMAGES_BYTES];
         memcpy(damaged, images, sizeof images);
@@ -186,8 +173,8 @@ static void test_every_flipped_bit_of_a_header_is_refused_and_named(void **state
 /* (2^32 - 1)^3 is beyond 64 bits. */
 static void test_absurd_extents_are_refused_before_memory_is_taken(void **state)
 {
-    (void)state;
-    cvy_data_options options = tiny_options();
+    const char *folder = *state;
+    cvy_data_options options = tiny_options(folder);
     unsigned char damaged[IMAGES_BYTES];
     memcpy(damaged, images, sizeof images);
     memset(damaged + 4, 0xff, 12);
@@ -200,8 +187,8 @@ static void test_absurd_extents_are_refused_before_memory_is_taken(void **state)
 
 static void test_bytes_behind_the_data_are_refused(void **state)
 {
-    (void)state;
-    cvy_data_options options = tiny_options();
+    const char *folder = *state;
+    cvy_data_options options = tiny_options(folder);
     unsigned char longer[IMAGES_BYTES + 1] = {0};
     memcpy(longer, images, sizeof images);
     write_file(folder, "train-images-idx3-ubyte", longer, sizeof longer);
@@ -210,8 +197,8 @@ static void test_bytes_behind_the_data_are_refused(void **state)
 
 static void test_images_and_labels_must_be_as_many(void **state)
 {
-    (void)state;
-    cvy_data_options options = tiny_options();
+    const char *folder = *state;
+    cvy_data_options options = tiny_options(folder);
     static const unsigned char two[] = {0, 0, 8, 1, 0, 0, 0, 2, 7, 0};
     write_file(folder, "train-labels-idx1-ubyte", two, sizeof two);
     EXPECT_REFUSAL(&options, CVY_ERR_DATA, "train-labels-idx1-ubyte: 2 labels", "train-images-idx3-ubyte holds 3");
@@ -224,8 +211,8 @@ static void test_images_and_labels_must_be_as_many(void **state)
 
 static void test_a_label_beyond_the_models_classes_names_its_sample(void **state)
 {
-    (void)state;
-    cvy_data_options options = tiny_options();
+    const char *folder = *state;
+    cvy_data_options options = tiny_options(folder);
     options.classes = 9;
     EXPECT_REFUSAL(&options, CVY_ERR_DATA, "train-labels-idx1-ubyte: sample 2 has label 9", "9 classes");
 }
@@ -243,8 +230,8 @@ static void test_another_shape_says_which_options_fit(void **state)
 
 static void test_foreign_files_are_refused(void **state)
 {
-    (void)state;
-    cvy_data_options options = tiny_options();
+    const char *folder = *state;
+    cvy_data_options options = tiny_options(folder);
     write_file(folder, "train-images-idx3-ubyte", "\x89PNG\r\n\x1a\n and more of it that is no image", 40);
     EXPECT_REFUSAL(&options, CVY_ERR_DATA, "not an IDX file of images", "89504e47", "00000803");
     write_file(folder, "train-images-idx3-ubyte", labels, sizeof labels);
@@ -265,8 +252,8 @@ static size_t pack(const void *data, size_t bytes, unsigned char *out, size_t ro
 /* The lowest bit of each byte is flipped: in the stream's last byte the upper bits are padding that means nothing. */
 static void test_a_gzip_file_cut_anywhere_or_damaged_is_refused(void **state)
 {
-    (void)state;
-    cvy_data_options options = tiny_options();
+    const char *folder = *state;
+    cvy_data_options options = tiny_options(folder);
     cvy_data *data;
     unsigned char packed[256];
     size_t bytes = pack(images, sizeof images, packed, sizeof packed);
@@ -289,7 +276,7 @@ static void test_a_gzip_file_cut_anywhere_or_damaged_is_refused(void **state)
 /* 3 images of 30,000x30,000 are 2.7 GB, from a gzip file of some 50 bytes: 50 * 1032 is the most that it can hold. */
 static void test_a_gzip_header_that_claims_too_much_costs_no_memory(void **state)
 {
-    (void)state;
+    const char *folder = *state;
     cvy_data_options options = class_options(folder, CVY_SHAPE(1, 30000, 30000));
     unsigned char bomb[IMAGES_BYTES], packed[256];
     memcpy(bomb, images, sizeof images);
@@ -304,8 +291,8 @@ static void test_a_gzip_header_that_claims_too_much_costs_no_memory(void **state
 /* A megabyte of zeros behind the 12 bytes, and a stray byte behind a whole stream. */
 static void test_a_gzip_stream_that_goes_on_is_refused(void **state)
 {
-    (void)state;
-    cvy_data_options options = tiny_options();
+    const char *folder = *state;
+    cvy_data_options options = tiny_options(folder);
     static unsigned char longer[1 << 20], packed[1 << 14];
     memcpy(longer, images, sizeof images);
     size_t bytes = pack(longer, sizeof longer, packed, sizeof packed);
@@ -320,8 +307,8 @@ static void test_a_gzip_stream_that_goes_on_is_refused(void **state)
 
 static void test_every_failed_allocation_is_told_and_leaks_nothing(void **state)
 {
-    (void)state;
-    cvy_data_options options = tiny_options();
+    const char *folder = *state;
+    cvy_data_options options = tiny_options(folder);
     cvy_data *data = NULL;
     cvy_status status = CVY_ERR_MEMORY;
     int failures = 0;
@@ -338,7 +325,7 @@ static void test_every_failed_allocation_is_told_and_leaks_nothing(void **state)
 
 int main(void)
 {
-#define ON_TINY_FILES(test) cmocka_unit_test_setup_teardown(test, make_pair, remove_all)
+#define ON_TINY_FILES(test) cmocka_unit_test_setup_teardown(test, make_pair, remove_test_folder)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mnist_images_are_those_of_the_files),
         ON_TINY_FILES(test_pixels_are_scaled_by_the_mean_and_deviation_of_mnist),

@@ -4,8 +4,8 @@
  * With m elements a channel and i = 1 / sqrt(variance + epsilon):
  *     y = w i (x - mean) + b,
  *     db = sum dy,  dw = i sum dy (x - mean),  dx = w i (dy - db / m - i dw / m (x - mean))
- * (Ioffe, Szegedy, "Batch normalization", 2015). The mean is taken off before the scale is applied, so that a mean large
- * against the deviation costs no digits. FORWARD and BACKWARD are the split passes in a row: same bits.
+ * (Ioffe, Szegedy, "Batch normalization", 2015). The mean is taken off before the scale is applied, so that a mean
+ * large against the deviation costs no digits. FORWARD and BACKWARD are the split passes in a row: same bits.
  *
  * The padding of blocked formats stays zero: its columns get scale and shift 0.
  */

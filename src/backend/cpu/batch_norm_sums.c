@@ -2,9 +2,9 @@
  * Sums over the batch and space, the one hard part of batch norm.
  *
  * Statistics: two passes over a chunk that stays in the first-level cache, so memory is read once. The second pass sums
- * deviations from the chunk's mean and their squares; what the rounding of that mean left over is put right by the first
- * of these sums. Chunks, then groups, are merged in double: Chan, Golub, LeVeque, "Updating formulae and a pairwise
- * algorithm for computing sample variances" (1979). A mean large against the deviation costs no digits.
+ * deviations from the chunk's mean and their squares; what the rounding of that mean left over is put right by the
+ * first of these sums. Chunks, then groups, are merged in double: Chan, Golub, LeVeque, "Updating formulae and a
+ * pairwise algorithm for computing sample variances" (1979). A mean large against the deviation costs no digits.
  *
  * Gradients: sum dy and sum dy (x - mean), in float within a chunk, in double over chunks.
  *

@@ -1,4 +1,7 @@
-/* Formats become strides here, once; sums take four rows at a time, so that the running sums are loaded and stored once. */
+/*
+ * Formats become strides here, once; sums take four rows at a time, so that the running sums are loaded and stored
+ * once.
+ */
 #include "backend/cpu/columns.h"
 
 #include "backend/cpu/vector.h"

@@ -1,7 +1,7 @@
 /*
- * Dropout, forward and backward alike: the mask is a function of the seed, the layer, the step, the sample and the logical
- * element (n,c,d,h,w order), so it is drawn anew each time and is the same for every format and thread count. A Philox
- * block gives four elements.
+ * Dropout, forward and backward alike: the mask is a function of the seed, the layer, the step, the sample and the
+ * logical element (n,c,d,h,w order), so it is drawn anew each time and is the same for every format and thread count. A
+ * Philox block gives four elements.
  *
  * Masks are drawn along the logical order, for a stretch or a tile that stays in the first-level cache, then laid over
  * memory: straight where memory follows the logical order, transposed where channels lie innermost.

@@ -35,7 +35,7 @@ static cvy_status sum_losses(const cvy_cpu_kernel *kernel, const sample_loss *lo
     double loss = 0, correct = 0;
     for (int64_t i = 0; i < cvy_min_i64(count_samples(kernel), run->samples); i++) {
         CVY_REQUIRE(losses[i].correct != NO_SUCH_CLASS, CVY_ERR_DATA,
-                    "sample %" PRId64 " of the batch has label %" PRId32 ", expected 0 to %" PRId64, i, label[i],
+                    "label %" PRId32 " of sample %" PRId64 " is not within 0 to %" PRId64, label[i], i,
                     count_values(kernel) - 1);
         loss += losses[i].loss;
         correct += losses[i].correct;
@@ -114,8 +114,7 @@ static cvy_status run_softmax_backward(const cvy_cpu_kernel *kernel, void *const
             continue;
         }
         CVY_REQUIRE(label[i] >= 0 && label[i] < classes, CVY_ERR_DATA,
-                    "sample %" PRId64 " of the batch has label %" PRId32 ", expected 0 to %" PRId64, i, label[i],
-                    classes - 1);
+                    "label %" PRId32 " of sample %" PRId64 " is not within 0 to %" PRId64, label[i], i, classes - 1);
         scale_range(p + i * classes, (float)run->loss_scale, dx + i * classes, classes);
         dx[i * classes + label[i]] = (float)(run->loss_scale * ((double)p[i * classes + label[i]] - 1));
     }

@@ -1,7 +1,7 @@
 /*
  * Global pooling: the mean over space of each sample and channel, over every activation format by way of columns. Sums
- * are in float within a chunk and in double over chunks. y has one position, so any format keeps channel c of sample n at
- * n times the padded channels plus c.
+ * are in float within a chunk and in double over chunks. y has one position, so any format keeps channel c of sample n
+ * at n times the padded channels plus c.
  */
 #include <string.h>
 

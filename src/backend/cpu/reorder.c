@@ -2,8 +2,8 @@
  * Reorders between activation formats in single precision, and of any tensor into a layout that is the same. A flatten,
  * n,c,(d),h,w to n,c*d*h*w or back, is a reorder from or to the plain format.
  *
- * Every activation format keeps 8 channels from a multiple of 8 on at one stride, and positions at another; so a tile of
- * 8 channels by some positions is a transpose with two strides a side. Padding of the target becomes zero.
+ * Every activation format keeps 8 channels from a multiple of 8 on at one stride, and positions at another; so a tile
+ * of 8 channels by some positions is a transpose with two strides a side. Padding of the target becomes zero.
  */
 #include <string.h>
 

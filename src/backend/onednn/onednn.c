@@ -132,8 +132,9 @@ static cvy_status create(const cvy_op *op, cvy_kernel **kernel_out)
     kernel->base = (cvy_kernel){.backend = &cvy_backend_onednn, .op = *op};
     dnnl_status_t made = fill(kernel, &problem);
     CVY_REQUIRE_GOTO(status, done, made != dnnl_out_of_memory, CVY_ERR_MEMORY, "onednn: no memory for a kernel");
-    CVY_REQUIRE_GOTO(status, done, made == dnnl_success, CVY_ERR_UNSUPPORTED, "onednn: cannot make %s of %s (status %d)",
-                     kernel->algorithm, cvy_op_kind_name(op->kind), (int)made);
+    CVY_REQUIRE_GOTO(status, done, made == dnnl_success, CVY_ERR_UNSUPPORTED,
+                     "onednn: cannot make %s of %s (status %d)", kernel->algorithm, cvy_op_kind_name(op->kind),
+                     (int)made);
     *kernel_out = &kernel->base;
     kernel = NULL;
     status = CVY_OK;

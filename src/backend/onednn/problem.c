@@ -7,8 +7,8 @@
  *   relu             its max(x, 0) turns NaN into 0, which would hide a divergence
  *   add, global pool no faster than one vectorised loop
  *   max pool         3 to 10 times slower than such loops, training with its index (2.6, AVX2)
- *   ":any"           implementations for any machine: plain loops; its reference convolution takes 20 to 30 times as long
- *                    as Convoy's. Reorders may be so: no other backend knows the formats of weights
+ *   ":any"           implementations for any machine: plain loops; its reference convolution takes 20 to 30 times as
+ *                    long as Convoy's. Reorders may be so: no other backend knows the formats of weights
  *   f64              it has no such type
  */
 #include "backend/onednn/problem.h"

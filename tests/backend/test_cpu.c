@@ -1,0 +1,354 @@
+/*
+ * The CPU backend's own kernels: the reference in double judges them, in every format; then what they promise beyond
+ * it.
+ */
+#include "support.h"
+
+#include <omp.h>
+
+extern const cvy_backend cvy_backend_cpu;
+
+static const cvy_format activation_formats[] = {CVY_FORMAT_PLAIN, CVY_FORMAT_CHANNELS_LAST, CVY_FORMAT_C8,
+                                                CVY_FORMAT_C16};
+enum { FORMATS = sizeof activation_formats / sizeof activation_formats[0] };
+
+/*
+ * Beyond the shared list, large enough for several threads, for several groups of partial sums and, in channels-last,
+ * for more than one strip of channels; with extents that leave a rest everywhere.
+ */
+static const test_shape large_shapes[] = {
+    CASE("large batch norm", BATCH_NORM(3 * 23 * 17), DIMS(3, 35, 23, 17)),
+    CASE("wide batch norm", BATCH_NORM(3 * 5 * 5), DIMS(3, 300, 5, 5)),
+    CASE("one sample", BATCH_NORM(23 * 22 * 21), DIMS(1, 3, 23, 22, 21)),
+    CASE("wide vectors", BATCH_NORM(40), DIMS(40, 517)),
+    CASE("large relu", {.kind = CVY_OP_RELU}, DIMS(3, 21, 15, 19)),
+    CASE("large add", {.kind = CVY_OP_ADD}, DIMS(3, 21, 15, 19)),
+    CASE("large dropout", DROPOUT(0.4, 9), DIMS(2, 35, 13, 19)),
+    CASE("large dropout of vectors", DROPOUT(0.7, 2), DIMS(3, 4099)),
+    CASE("large max pool", POOL_MAX(SQUARE(3, 2, 1, 1)), DIMS(1, 21, 9, 131)),
+    CASE("wide max pool", POOL_MAX(SQUARE(2, 2, 1, 0)), DIMS(1, 300, 7, 6)),
+    CASE("large average pool", POOL_AVERAGE(false, SQUARE(3, 2, 1, 1)), DIMS(1, 21, 9, 131)),
+    CASE("max pool to one position", POOL_MAX(SQUARE(6, 6, 1, 0)), DIMS(3, 20, 6, 6)),
+    CASE("max pool of one position", POOL_MAX(SQUARE(3, 1, 1, 1)), DIMS(3, 20, 1, 1)),
+    CASE("large global pool", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 300, 5, 5)),
+    CASE("deep global pool", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 3, 17, 18, 19)),
+    CASE("large cross-entropy", {.kind = CVY_OP_SOFTMAX_CROSS_ENTROPY}, DIMS(12, 1000), .samples = 11),
+    CASE("large squared error", {.kind = CVY_OP_MEAN_SQUARED_ERROR}, DIMS(9, 2001), .samples = 7),
+    CASE("large reorder", {.kind = CVY_OP_REORDER}, DIMS(2, 21, 15, 29)),
+    CASE("large flatten", {.kind = CVY_OP_REORDER}, DIMS(2, 37, 12, 11), .y = DIMS(2, 37 * 12 * 11)),
+    CASE("large unflatten", {.kind = CVY_OP_REORDER}, DIMS(2, 37 * 12 * 11), .y = DIMS(2, 37, 12, 11)),
+    CASE("large sgd", SGD(0.0, false, 0.01), DIMS(41, 30, 3, 3)),
+    CASE("large sgd with momentum", SGD(0.9, false, 0.0005), DIMS(41, 30, 3, 3), .optional = true),
+    CASE("large sgd after Nesterov", SGD(0.9, true, 0.0005), DIMS(41, 30, 3, 3), .optional = true),
+    CASE("large adamw", ADAMW(0.01), DIMS(41, 30, 3, 3)),
+};
+enum { LARGE_SHAPES = sizeof large_shapes / sizeof large_shapes[0] };
+
+/* Run one configuration in every format and pass; counts what the backend took. */
+static void check_shape(const test_shape *shape, int *taken)
+{
+    cvy_run run = make_run(shape);
+    for (int pass = 0; pass < CVY_PASS_COUNT; pass++) {
+        for (int from = 0; from < FORMATS; from++) {
+            for (int to = 0; to < (shape->op.kind == CVY_OP_REORDER ? FORMATS : 1); to++) {
+                cvy_op op;
+                char text[CVY_OP_TEXT];
+                double difference;
+                if (!make_op(shape, (cvy_op_pass)pass, CVY_F32, &op)) {
+                    continue;
+                }
+                set_formats(&op, activation_formats[from], CVY_FORMAT_PLAIN);
+                if (op.kind == CVY_OP_REORDER) {
+                    op.operand[1].tensor.format = activation_formats[to];
+                }
+                if (cvy_op_check(&op) != CVY_OK || cvy_backend_cpu.quality(&op) == CVY_QUALITY_NONE) {
+                    continue;
+                }
+                cvy_status status = differ_from_reference(&cvy_backend_cpu, &op, &run, &difference);
+                if (status != CVY_OK || !(difference <= 1e-4)) {
+                    fail_msg("%s: %s: status %d, difference %g", shape->name, cvy_op_print(&op, text), status,
+                             difference);
+                }
+                (*taken)++;
+            }
+        }
+    }
+}
+
+/*
+ * f32 has 24 bits; sums of a few thousand terms lose less than three digits of the seven: 1e-4 of the largest element.
+ */
+static void test_agrees_with_reference_in_every_format(void **state)
+{
+    (void)state;
+    int kinds[CVY_OP_KIND_COUNT] = {0};
+    for (int i = 0; i < test_shape_count; i++) {
+        check_shape(&test_shapes[i], &kinds[test_shapes[i].op.kind]);
+    }
+    for (int kind = 0; kind < CVY_OP_KIND_COUNT; kind++) {
+        bool product = kind == CVY_OP_CONVOLUTION || kind == CVY_OP_DENSE;
+        assert_int_equal(kinds[kind] == 0, product); /* products are for others */
+    }
+}
+
+static void test_agrees_with_reference_when_large(void **state)
+{
+    (void)state;
+    for (int i = 0; i < LARGE_SHAPES; i++) {
+        int taken = 0;
+        check_shape(&large_shapes[i], &taken);
+        assert_true(taken > 0);
+    }
+}
+
+static void test_leaves_double_to_others(void **state)
+{
+    (void)state;
+    for (int i = 0; i < test_shape_count; i++) {
+        for (int pass = 0; pass < CVY_PASS_COUNT; pass++) {
+            cvy_op op;
+            if (make_op(&test_shapes[i], (cvy_op_pass)pass, CVY_F64, &op)) {
+                assert_int_equal(cvy_backend_cpu.quality(&op), CVY_QUALITY_NONE);
+            }
+        }
+    }
+}
+
+/* Memory of its own with the same values. */
+static test_operands clone_operands(const cvy_op *op, const test_operands *source)
+{
+    test_operands operands = {{NULL}};
+    for (int i = 0; i < op->operands; i++) {
+        size_t bytes = (size_t)cvy_tensor_bytes(&op->operand[i].tensor);
+        operands.data[i] = cvy_calloc(1, bytes);
+        assert_non_null(operands.data[i]);
+        memcpy(operands.data[i], source->data[i], bytes);
+    }
+    return operands;
+}
+
+static int find_written(const cvy_op *op)
+{
+    for (int i = 0; i < op->operands; i++) {
+        if (op->operand[i].access == CVY_ACCESS_WRITE) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* The first written operand on the memory of a read one gives the same bits as memory of its own. */
+static void check_in_place(const test_shape *shape, cvy_op_pass pass, cvy_format format, int *checked)
+{
+    cvy_op op;
+    cvy_run run = make_run(shape);
+    if (!make_op(shape, pass, CVY_F32, &op)) {
+        return;
+    }
+    set_formats(&op, format, CVY_FORMAT_PLAIN);
+    for (int i = 0; i < op.operands; i++) {
+        if (!cvy_op_in_place(&op, op.operand[i].role)) {
+            continue;
+        }
+        int written = find_written(&op);
+        test_operands apart = create_operands(&op), shared = clone_operands(&op, &apart);
+        assert_int_equal(run_op(&cvy_backend_cpu, &op, apart.data, &run), CVY_OK);
+        void *kept = shared.data[written];
+        shared.data[written] = shared.data[i];
+        assert_int_equal(run_op(&cvy_backend_cpu, &op, shared.data, &run), CVY_OK);
+        assert_memory_equal(apart.data[written], shared.data[i],
+                            (size_t)cvy_tensor_bytes(&op.operand[written].tensor));
+        shared.data[written] = kept;
+        destroy_operands(&apart);
+        destroy_operands(&shared);
+        (*checked)++;
+    }
+}
+
+static void test_in_place_equals_out_of_place(void **state)
+{
+    (void)state;
+    int checked = 0;
+    for (int i = 0; i < LARGE_SHAPES; i++) {
+        for (int pass = 0; pass < CVY_PASS_COUNT; pass++) {
+            for (int format = 0; format < FORMATS; format++) {
+                check_in_place(&large_shapes[i], (cvy_op_pass)pass, activation_formats[format], &checked);
+            }
+        }
+    }
+    /* 4 formats of 4 batch norms in 3 passes, relu in 2, add with 2 inputs, 2 dropouts in 2 */
+    assert_int_equal(checked, 4 * (4 * 3 + 2 + 2 + 2 * 2));
+}
+
+/* Work is cut by the shape and merged in order: runs with 1, 2 and 3 threads, and again, give the same bits. */
+static void check_threads(const cvy_op *op, const cvy_run *run)
+{
+    static const int threads[] = {1, 2, 3, 2};
+    char text[CVY_OP_TEXT];
+    test_operands start = create_operands(op), first = clone_operands(op, &start);
+    int most = omp_get_max_threads();
+    for (int i = 0; i < 4; i++) {
+        test_operands again = clone_operands(op, &start);
+        omp_set_num_threads(threads[i]);
+        assert_int_equal(run_op(&cvy_backend_cpu, op, i ? again.data : first.data, run), CVY_OK);
+        for (int j = 0; i && j < op->operands; j++) {
+            if (memcmp(first.data[j], again.data[j], (size_t)cvy_tensor_bytes(&op->operand[j].tensor)) != 0) {
+                fail_msg("%s differs with %d threads", cvy_op_print(op, text), threads[i]);
+            }
+        }
+        destroy_operands(&again);
+    }
+    omp_set_num_threads(most);
+    destroy_operands(&start);
+    destroy_operands(&first);
+}
+
+static void test_same_bits_for_any_number_of_threads(void **state)
+{
+    (void)state;
+    for (int i = 0; i < LARGE_SHAPES; i++) {
+        cvy_run run = make_run(&large_shapes[i]);
+        for (int pass = 0; pass < CVY_PASS_COUNT; pass++) {
+            for (int format = 0; format < FORMATS; format++) {
+                cvy_op op;
+                if (make_op(&large_shapes[i], (cvy_op_pass)pass, CVY_F32, &op)) {
+                    set_formats(&op, activation_formats[format], CVY_FORMAT_PLAIN);
+                    if (cvy_op_check(&op) == CVY_OK && cvy_backend_cpu.quality(&op) != CVY_QUALITY_NONE) {
+                        check_threads(&op, &run);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/*
+ * x = 4096 + 1 and 4096 - 1 in turn: mean 4096, variance 1, y = +-1 / sqrt(1 + 1e-5); sums of squares would lose it
+ * all.
+ */
+static void test_batch_norm_keeps_digits_under_a_large_mean(void **state)
+{
+    (void)state;
+    test_shape shape = CASE("large mean", BATCH_NORM(2 * 64 * 64), DIMS(2, 3, 64, 64));
+    cvy_run run = make_run(&shape);
+    for (int format = 0; format < FORMATS; format++) {
+        cvy_op op;
+        assert_true(make_op(&shape, CVY_PASS_FORWARD, CVY_F32, &op));
+        set_formats(&op, activation_formats[format], CVY_FORMAT_PLAIN);
+        test_operands operands = create_operands(&op);
+        const cvy_tensor *x = &op.operand[0].tensor;
+        cvy_layout layout = cvy_tensor_layout(x);
+        for (int64_t e = 0; e < cvy_shape_elements(&x->shape); e++) {
+            set_element(CVY_F32, operands.data[0], element_offset(x, &layout, e), e % 2 ? 4095 : 4097);
+        }
+        for (int c = 0; c < 3; c++) {
+            ((float *)operands.data[1])[c] = 1;
+            ((float *)operands.data[2])[c] = 0;
+        }
+        assert_int_equal(run_op(&cvy_backend_cpu, &op, operands.data, &run), CVY_OK);
+        for (int c = 0; c < 3; c++) {
+            assert_true(((float *)operands.data[4])[c] == 4096.0f);
+            assert_true(fabs(((float *)operands.data[5])[c] - 1.0) < 1e-6);
+        }
+        double y = get_element(CVY_F32, operands.data[3], element_offset(x, &layout, 0));
+        assert_true(fabs(y - 1.0 / sqrt(1.0 + 1e-5)) < 1e-6);
+        destroy_operands(&operands);
+    }
+}
+
+/* The contract, word by word: element e of sample n is dropped where its lane of its Philox block is below p. */
+static void test_dropout_mask_is_that_of_the_logical_element(void **state)
+{
+    (void)state;
+    test_shape shape = CASE("mask", DROPOUT(0.3, 11), DIMS(3, 21, 9, 11));
+    cvy_run run = make_run(&shape);
+    int64_t values = 21 * 9 * 11;
+    for (int format = 0; format < FORMATS; format++) {
+        cvy_op op;
+        assert_true(make_op(&shape, CVY_PASS_FORWARD, CVY_F32, &op));
+        set_formats(&op, activation_formats[format], CVY_FORMAT_PLAIN);
+        test_operands operands = create_operands(&op);
+        const cvy_tensor *x = &op.operand[0].tensor;
+        cvy_layout layout = cvy_tensor_layout(x);
+        for (int64_t e = 0; e < 3 * values; e++) {
+            set_element(CVY_F32, operands.data[0], element_offset(x, &layout, e), 1);
+        }
+        assert_int_equal(run_op(&cvy_backend_cpu, &op, operands.data, &run), CVY_OK);
+        for (int64_t e = 0; e < 3 * values; e++) {
+            cvy_words words = cvy_random_words(run.seed, CVY_PURPOSE_DROPOUT, 11, (uint32_t)run.step,
+                                               (uint32_t)(run.sample_first + e / values), (uint32_t)(e % values / 4));
+            bool dropped = cvy_random_unit(words.v[e % values % 4]) < 0.3;
+            double y = get_element(CVY_F32, operands.data[1], element_offset(x, &layout, e));
+            assert_true(y == (dropped ? 0.0 : (double)(float)(1 / 0.7)));
+        }
+        destroy_operands(&operands);
+    }
+}
+
+/* One gradient of NaN or infinity is told, wherever it lies, and never reaches a weight. */
+static void test_update_tells_a_gradient_that_is_not_finite(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"large sgd", "large sgd with momentum", "large sgd after Nesterov",
+                                        "large adamw"};
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 4 * 3; i++) {
+        int at = 0;
+        while (strcmp(large_shapes[at].name, names[i / 3]) != 0) {
+            at++;
+        }
+        cvy_op op;
+        cvy_run run = make_run(&large_shapes[at]);
+        assert_true(make_op(&large_shapes[at], CVY_PASS_UPDATE, CVY_F32, &op));
+        test_operands operands = create_operands(&op);
+        int64_t count = cvy_tensor_elements(&op.operand[0].tensor);
+        ((float *)operands.data[0])[count - 3] = bad[i % 3];
+        assert_int_equal(run_op(&cvy_backend_cpu, &op, operands.data, &run), CVY_ERR_DIVERGED);
+        assert_non_null(strstr(cvy_error_message(), "a gradient is not finite"));
+        for (int j = 1; j < op.operands; j++) {
+            for (int64_t e = 0; e < count; e++) {
+                assert_true(isfinite(((float *)operands.data[j])[e]));
+            }
+        }
+        destroy_operands(&operands);
+    }
+}
+
+/* Scores 20000 apart: p = (1, 0), the loss of label 1 is their distance; exp(10000) would be infinite. */
+static void test_cross_entropy_of_large_scores_is_finite(void **state)
+{
+    (void)state;
+    test_shape shape = CASE("two classes", {.kind = CVY_OP_SOFTMAX_CROSS_ENTROPY}, DIMS(1, 2));
+    cvy_run run = make_run(&shape);
+    cvy_op op;
+    assert_true(make_op(&shape, CVY_PASS_FORWARD, CVY_F32, &op));
+    float x[2] = {10000, -10000}, p[2];
+    int32_t label[1] = {1};
+    double loss[2];
+    void *data[] = {x, label, p, loss};
+    run.loss_scale = 0.5;
+    assert_int_equal(run_op(&cvy_backend_cpu, &op, data, &run), CVY_OK);
+    assert_true(loss[0] == 10000.0 && loss[1] == 0.0 && p[0] == 1.0f && p[1] == 0.0f);
+    label[0] = 2;
+    assert_int_equal(run_op(&cvy_backend_cpu, &op, data, &run), CVY_ERR_DATA);
+    x[0] = NAN;
+    label[0] = 0;
+    assert_int_equal(run_op(&cvy_backend_cpu, &op, data, &run), CVY_OK);
+    assert_true(isnan(loss[0]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agrees_with_reference_in_every_format),
+        cmocka_unit_test(test_agrees_with_reference_when_large),
+        cmocka_unit_test(test_leaves_double_to_others),
+        cmocka_unit_test(test_in_place_equals_out_of_place),
+        cmocka_unit_test(test_same_bits_for_any_number_of_threads),
+        cmocka_unit_test(test_batch_norm_keeps_digits_under_a_large_mean),
+        cmocka_unit_test(test_dropout_mask_is_that_of_the_logical_element),
+        cmocka_unit_test(test_update_tells_a_gradient_that_is_not_finite),
+        cmocka_unit_test(test_cross_entropy_of_large_scores_is_finite),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,111 @@
+#!/bin/bash
+# convoy train, eval and bench as a user runs them: a run, its end and its stop, resume, what is printed where.
+# Argument 1 is the program.
+set -u
+convoy=$(realpath "$1")
+failures=0
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+unset "${!CONVOY_@}"
+
+fail() {
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+# expect CODE COMMAND...: run it; standard output in out, standard error in err
+expect() {
+    local code=$1 found
+    shift
+    "$@" >out 2>err </dev/null
+    found=$?
+    [ "$found" -eq "$code" ] || fail "$* ended with $found, expected $code: $(cat err)"
+}
+
+has() {
+    grep -qF -- "$2" "$1" || fail "$1 lacks '$2': $(head -c 400 "$1")"
+}
+
+if ! "$convoy" train --help >/dev/null 2>&1; then # a plan-only build says what is missing
+    for command in train eval bench; do
+        expect 2 "$convoy" $command lenet5
+        has err "error: '$command' is not in this build"
+    done
+    exit $((failures > 0))
+fi
+
+small="--data digits --train-samples 320 --test-samples 64 --batch 32 --threads 1"
+
+# a run: progress on standard error, the result on standard output, both without escape sequences in a file
+expect 0 "$convoy" train lenet5 $small --epochs 1 --out run
+has err "epoch 1/1 done"
+has err "10 steps"
+has err "checkpoint of step 10"
+has out "test accuracy"
+has out "next            convoy eval run"
+grep -q "$(printf '[\033\r]')" out err && fail "an escape sequence in a file"
+awk 'length > 100 { print "FAILED: " FILENAME ", line " FNR ": " length " columns"; bad = 1 } END { exit bad }' out ||
+    failures=$((failures + 1))
+has run/config.yaml 'model: "lenet5"'
+has run/config.yaml 'batch: 32'
+
+# the options of the run hold when it is resumed; what would make its place meaningless is refused
+expect 0 "$convoy" train --resume run --epochs 2 --json --log-view
+has out '"step":20,"epoch":2,'
+has out '"profile":[{"step":'
+has err "resume: --epochs 2 (the run had 1)"
+has err "at step 10"
+[ "$(wc -l <out)" -eq 1 ] || fail "the JSON takes more than one line"
+expect 2 "$convoy" train --resume run --epochs 3 --batch 16
+has err "error: --batch 16: the run began with 32"
+
+# interrupted and resumed: the same weights, bit by bit, as in one go
+expect 0 "$convoy" train lenet5 $small --epochs 2 --out whole --quiet
+[ ! -s err ] || fail "--quiet: $(cat err)"
+a=$(find whole -name model.safetensors | sort | tail -1)
+b=$(find run -name model.safetensors | sort | tail -1)
+cmp -s "$a" "$b" || fail "a resumed run ends with other weights: $a, $b"
+
+# eval: by the run, and by a file
+expect 0 "$convoy" eval run --json --threads 1
+has out '"samples":64,'
+has out '"data":"digits"'
+expect 0 "$convoy" eval lenet5 --checkpoint "$a" --data digits --test-samples 64 --threads 1
+has out "of 64 samples"
+expect 2 "$convoy" eval lenet5 --data digits
+has err "error: convoy eval needs weights"
+
+# a signal saves and stops with 75; without a run folder as well
+"$convoy" train lenet5 --data digits --threads 1 --epochs 1000 --out stopped >out 2>err </dev/null &
+pid=$!
+for _ in $(seq 600); do
+    [ -e stopped/config.yaml ] && break
+    sleep 0.1
+done
+kill -USR1 $pid
+wait $pid
+code=$?
+[ $code -eq 75 ] || fail "SIGUSR1: ended with $code, expected 75: $(cat err)"
+has out "next            convoy train --resume stopped"
+grep -q "^error:" err && fail "a stop is no error: $(cat err)"
+[ -n "$(find stopped -name state.json)" ] || fail "SIGUSR1: no checkpoint"
+
+# faults have their codes, and one line
+expect 3 "$convoy" train lenet5 --data no-such-folder
+has err "error: no-such-folder"
+[ "$(grep -c '^error:' err)" -eq 1 ] || fail "more than one error: $(cat err)"
+expect 5 "$convoy" train lenet5 $small --learning-rate 1e6
+has err "error: "
+expect 2 "$convoy" train lenet5 $small --backend none
+
+# bench: the keys of the contract, in order
+expect 0 "$convoy" bench lenet5 --batch 8 --threads 1 --warmup 1 --iterations 2 --json
+keys="model strategy ranks threads_per_rank global_batch precision images_per_s iteration_s floor_s forward_s"
+keys="$keys backward_s update_s communication_s peak_memory_bytes"
+[ "$(grep -o '"[a-z_]*":' out | tr -d '":' | paste -sd' ')" = "$keys" ] || fail "keys of bench: $(cat out)"
+has out '"model":"lenet5","strategy":"serial","ranks":1,"threads_per_rank":1,"global_batch":8,"precision":"fp32",'
+expect 0 "$convoy" bench lenet5 --batch 8 --threads 1 --warmup 1 --iterations 2
+has out "floor"
+
+exit $((failures > 0))

@@ -1,0 +1,266 @@
+/* What ops cost, in numbers by hand, and that a hash knows every field. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backend/shapes.h"
+
+static cvy_op make(const test_shape *shape, cvy_op_pass pass)
+{
+    cvy_op op;
+    assert_true(make_op(shape, pass, CVY_F32, &op));
+    return op;
+}
+
+/* torchvision's AlexNet conv1: 64 filters of 3x11x11 at 55x55 positions: 2 * 64 * 363 * 3025 = 140,553,600, and
+ * 64 * 3025 = 193,600 additions of a bias. */
+static void test_flop_of_alexnet_conv1(void **state)
+{
+    (void)state;
+    test_shape shape = CASE("", CONVOLUTION(SQUARE(11, 4, 1, 2)), DIMS(1, 3, 224, 224), .filters = 64);
+    cvy_op forward = make(&shape, CVY_PASS_FORWARD);
+    cvy_op data = make(&shape, CVY_PASS_BACKWARD_DATA);
+    cvy_op weights = make(&shape, CVY_PASS_BACKWARD_WEIGHTS);
+    assert_true(cvy_op_flop(&forward) == 140553600.0);
+    assert_true(cvy_op_flop(&data) == 140553600.0);
+    assert_true(cvy_op_flop(&weights) == 140553600.0);
+    shape.optional = true;
+    shape.x.extent[0] = 10;
+    forward = make(&shape, CVY_PASS_FORWARD);
+    weights = make(&shape, CVY_PASS_BACKWARD_WEIGHTS);
+    assert_true(cvy_op_flop(&forward) == 1407472000.0);
+    assert_true(cvy_op_flop(&weights) == 1407472000.0);
+}
+
+/*
+ * 32 filters of 16/4 channels, 3x3x3, at 8x8x8: 2 * 32 * 4 * 27 * 512 = 3,538,944; a weight less in 4 without groups.
+ */
+static void test_flop_of_groups_and_depth(void **state)
+{
+    (void)state;
+    test_shape shape = CASE("", GROUPED(4, CUBE(3, 1, 1, 1)), DIMS(1, 16, 8, 8, 8), .filters = 32);
+    cvy_op op = make(&shape, CVY_PASS_FORWARD);
+    assert_true(cvy_op_flop(&op) == 3538944.0);
+    shape.op.params.window.groups = 1;
+    op = make(&shape, CVY_PASS_FORWARD);
+    assert_true(cvy_op_flop(&op) == 4.0 * 3538944.0);
+}
+
+/* AlexNet's classifier.1: 2 * 9216 * 4096 = 75,497,472 a sample, and 4096 for the bias. */
+static void test_flop_of_dense(void **state)
+{
+    (void)state;
+    test_shape shape = CASE("", {.kind = CVY_OP_DENSE}, DIMS(2, 9216), .filters = 4096, .optional = true);
+    cvy_op forward = make(&shape, CVY_PASS_FORWARD);
+    cvy_op data = make(&shape, CVY_PASS_BACKWARD_DATA);
+    assert_true(cvy_op_flop(&forward) == 2.0 * (75497472.0 + 4096.0));
+    assert_true(cvy_op_flop(&data) == 2.0 * 75497472.0);
+}
+
+/* 2x3x4x4 in windows of 2x2: 24 outputs of 4 comparisons, or 4 additions and a division; relu: 96 elements. */
+static void test_flop_of_small_ops(void **state)
+{
+    (void)state;
+    test_shape shape = CASE("", POOL_MAX(SQUARE(2, 2, 1, 0)), DIMS(2, 3, 4, 4));
+    cvy_op op = make(&shape, CVY_PASS_FORWARD);
+    assert_true(cvy_op_flop(&op) == 96.0);
+    op = make(&shape, CVY_PASS_BACKWARD_DATA);
+    assert_true(cvy_op_flop(&op) == 24.0);
+    shape.op.kind = CVY_OP_POOL_AVERAGE;
+    op = make(&shape, CVY_PASS_FORWARD);
+    assert_true(cvy_op_flop(&op) == 120.0);
+    shape.op.kind = CVY_OP_RELU;
+    op = make(&shape, CVY_PASS_FORWARD);
+    assert_true(cvy_op_flop(&op) == 96.0);
+    shape.op = (cvy_op)SGD(0.9, true, 0.1); /* g + wd w, mu v + g, g + mu v, w - lr d: four multiply-adds */
+    shape.optional = true;
+    op = make(&shape, CVY_PASS_UPDATE);
+    assert_true(cvy_op_flop(&op) == 8.0 * 96.0);
+    shape.op = (cvy_op)SGD(0.0, false, 0.0);
+    shape.optional = false;
+    op = make(&shape, CVY_PASS_UPDATE);
+    assert_true(cvy_op_flop(&op) == 2.0 * 96.0);
+}
+
+static double flop_of(const char *name, cvy_op_pass pass)
+{
+    cvy_op op = make(find_shape(name), pass);
+    return cvy_op_flop(&op);
+}
+
+/* Only a reorder computes nothing; the fused batch norm costs what its parts cost. */
+static void test_flop_of_every_op(void **state)
+{
+    (void)state;
+    cvy_op op;
+    for (int i = 0; i < test_shape_count; i++) {
+        for (int pass = 0; pass < CVY_PASS_COUNT; pass++) {
+            if (make_op(&test_shapes[i], (cvy_op_pass)pass, CVY_F32, &op)) {
+                assert_true((cvy_op_flop(&op) > 0.0) == (op.kind != CVY_OP_REORDER));
+            }
+        }
+    }
+    assert_true(flop_of("batch norm", CVY_PASS_FORWARD) ==
+                flop_of("batch norm", CVY_PASS_STATS) + flop_of("batch norm", CVY_PASS_NORMALISE));
+    assert_true(flop_of("batch norm", CVY_PASS_BACKWARD) ==
+                flop_of("batch norm", CVY_PASS_GRAD_STATS) + flop_of("batch norm", CVY_PASS_GRAD_APPLY));
+}
+
+/* 2x11x5x7: 770 elements, in blocks of 8 channels 2*16*5*7 = 1120. An updated operand moves both ways. */
+static void test_bytes(void **state)
+{
+    (void)state;
+    cvy_op op = make(find_shape("relu"), CVY_PASS_FORWARD);
+    assert_true(cvy_op_bytes(&op) == 2.0 * 4.0 * 770.0);
+    op.operand[1].tensor.format = CVY_FORMAT_C8;
+    assert_true(cvy_op_bytes(&op) == 4.0 * 770.0 + 4.0 * 1120.0);
+    op.operand[1].tensor.dtype = CVY_F64;
+    assert_true(cvy_op_bytes(&op) == 4.0 * 770.0 + 8.0 * 1120.0);
+    op = make(find_shape("sgd with momentum"), CVY_PASS_UPDATE); /* 270 elements: dw once, w and v twice */
+    assert_true(cvy_op_bytes(&op) == 5.0 * 4.0 * 270.0);
+}
+
+/*
+ * FNV-1a over the words 6, 0, 2 and, for x and y, role, access, type, format, grouped, dimensions, 2, 3; computed
+ * apart.
+ */
+static void test_hash_of_a_known_op(void **state)
+{
+    (void)state;
+    test_shape shape = CASE("", {.kind = CVY_OP_RELU}, DIMS(2, 3));
+    cvy_op op = make(&shape, CVY_PASS_FORWARD);
+    assert_true(cvy_op_hash(&op) == UINT64_C(0x72bd72618afd56e0));
+}
+
+/* Bytes between fields, unused operands and members of other kinds do not count. */
+static void test_hash_ignores_what_is_not_said(void **state)
+{
+    (void)state;
+    cvy_op op = make(find_shape("conv 3x3"), CVY_PASS_FORWARD);
+    cvy_op copy;
+    memset(&copy, 0xAA, sizeof copy);
+    copy.kind = op.kind;
+    copy.pass = op.pass;
+    copy.params.window.groups = op.params.window.groups;
+    copy.params.window.count_padding = op.params.window.count_padding;
+    copy.params.window.window = op.params.window.window;
+    copy.operands = op.operands;
+    for (int i = 0; i < op.operands; i++) {
+        copy.operand[i].role = op.operand[i].role;
+        copy.operand[i].access = op.operand[i].access;
+        copy.operand[i].tensor.dtype = op.operand[i].tensor.dtype;
+        copy.operand[i].tensor.format = op.operand[i].tensor.format;
+        copy.operand[i].tensor.grouped = op.operand[i].tensor.grouped;
+        copy.operand[i].tensor.shape.dims = op.operand[i].tensor.shape.dims;
+        memcpy(copy.operand[i].tensor.shape.extent, op.operand[i].tensor.shape.extent,
+               (size_t)op.operand[i].tensor.shape.dims * sizeof(int64_t));
+    }
+    assert_true(memcmp(&op, &copy, sizeof op) != 0);
+    assert_true(cvy_op_hash(&op) == cvy_op_hash(&copy));
+    op = make(find_shape("relu"), CVY_PASS_FORWARD);
+    copy = op;
+    copy.params.norm.epsilon = 1.0;
+    assert_true(cvy_op_hash(&op) == cvy_op_hash(&copy));
+}
+
+enum { MAX_HASHES = 64 };
+
+/* Hashes seen so far: each new one must differ from all. */
+typedef struct hashes {
+    int count;
+    uint64_t seen[MAX_HASHES];
+} hashes;
+
+static void add_hash(hashes *known, const cvy_op *op)
+{
+    uint64_t hash = cvy_op_hash(op);
+    for (int i = 0; i < known->count; i++) {
+        assert_true(known->seen[i] != hash);
+    }
+    assert_true(known->count < MAX_HASHES);
+    known->seen[known->count++] = hash;
+}
+
+/* Change one field, take the hash, and change it back. */
+#define VARY(known, op, field, other)        \
+    do {                                     \
+        __typeof__((op).field) kept = (op).field; \
+        (op).field = (other);                \
+        add_hash((known), &(op));            \
+        (op).field = kept;                   \
+    } while (0)
+
+static void test_hash_differs_with_each_field_of_a_convolution(void **state)
+{
+    (void)state;
+    hashes known = {0};
+    cvy_op op = make(find_shape("conv uneven padding"), CVY_PASS_FORWARD);
+    add_hash(&known, &op);
+    VARY(&known, op, pass, CVY_PASS_INFERENCE);
+    VARY(&known, op, kind, CVY_OP_POOL_MAX);
+    for (int axis = 0; axis < 3; axis++) {
+        VARY(&known, op, params.window.window.kernel[axis], 9);
+        VARY(&known, op, params.window.window.stride[axis], 9);
+        VARY(&known, op, params.window.window.dilation[axis], 9);
+        VARY(&known, op, params.window.window.before[axis], 9);
+        VARY(&known, op, params.window.window.after[axis], -1);
+    }
+    VARY(&known, op, params.window.groups, 2);
+    VARY(&known, op, params.window.count_padding, true);
+    VARY(&known, op, operands, 3);
+    for (int i = 0; i < op.operands; i++) {
+        VARY(&known, op, operand[i].role, CVY_ROLE_MOMENT2);
+        VARY(&known, op, operand[i].access, CVY_ACCESS_UPDATE);
+        VARY(&known, op, operand[i].tensor.dtype, CVY_F64);
+        VARY(&known, op, operand[i].tensor.format, CVY_FORMAT_C16);
+        VARY(&known, op, operand[i].tensor.grouped, true);
+        VARY(&known, op, operand[i].tensor.shape.extent[0], 77);
+    }
+    VARY(&known, op, operand[0].tensor.shape.dims, 3);
+    VARY(&known, op, operand[0].tensor.shape.extent[3], 78);
+}
+
+static void test_hash_differs_with_other_parameters(void **state)
+{
+    (void)state;
+    hashes known = {0};
+    cvy_op norm = make(find_shape("batch norm"), CVY_PASS_FORWARD);
+    add_hash(&known, &norm);
+    VARY(&known, norm, params.norm.epsilon, 1e-3);
+    VARY(&known, norm, params.norm.momentum, 0.2);
+    VARY(&known, norm, params.norm.count, 7);
+    cvy_op dropout = make(find_shape("dropout 0.5"), CVY_PASS_FORWARD);
+    add_hash(&known, &dropout);
+    VARY(&known, dropout, params.dropout.probability, 0.25);
+    VARY(&known, dropout, params.dropout.layer, 4);
+    cvy_op sgd = make(find_shape("sgd with momentum"), CVY_PASS_UPDATE);
+    add_hash(&known, &sgd);
+    VARY(&known, sgd, params.optimizer.momentum, 0.5);
+    VARY(&known, sgd, params.optimizer.nesterov, true);
+    VARY(&known, sgd, params.optimizer.weight_decay, 0.5);
+    cvy_op adamw = make(find_shape("adamw"), CVY_PASS_UPDATE);
+    add_hash(&known, &adamw);
+    VARY(&known, adamw, params.optimizer.beta1, 0.5);
+    VARY(&known, adamw, params.optimizer.beta2, 0.5);
+    VARY(&known, adamw, params.optimizer.epsilon, 0.5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_flop_of_alexnet_conv1),
+        cmocka_unit_test(test_flop_of_groups_and_depth),
+        cmocka_unit_test(test_flop_of_dense),
+        cmocka_unit_test(test_flop_of_small_ops),
+        cmocka_unit_test(test_flop_of_every_op),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_hash_of_a_known_op),
+        cmocka_unit_test(test_hash_ignores_what_is_not_said),
+        cmocka_unit_test(test_hash_differs_with_each_field_of_a_convolution),
+        cmocka_unit_test(test_hash_differs_with_other_parameters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

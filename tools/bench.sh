@@ -1,0 +1,12 @@
+#!/bin/bash
+# Throughput of training, beside PyTorch's where it is installed. Usage: bench.sh PROGRAM [option of bench/run.py ...]
+set -eu
+program=$1
+shift
+if /usr/bin/python3 -c 'import torch, torchvision' 2>/dev/null; then
+    exec /usr/bin/python3 "$(dirname "$0")/../bench/run.py" "$program" "$@"
+fi
+echo "bench: Convoy alone; to compare with PyTorch: apt-get install python3-torch python3-torchvision" >&2
+for model in lenet5 cifar10-quick resnet18 resnet50; do
+    "$program" bench "$model" --batch 16
+done
