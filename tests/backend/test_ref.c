@@ -178,7 +178,7 @@ static void test_poolings_equal_plain_loops(void **state)
         for (int64_t e = 0; e < cvy_shape_elements(&y->shape); e++) {
             int64_t o[3] = {e / out[2] / out[1] % out[0], e / out[2] % out[1], e % out[2]};
             double window_size = (double)(window->kernel[0] * window->kernel[1] * window->kernel[2]);
-            double result[4];
+            double result[4] = {0};
             pool(&x, e / out[2] / out[1] / out[0], window, o, result);
             double mean = result[1] / (op.params.window.count_padding ? window_size : result[2]);
             assert_true(fabs(((const double *)operands.data[1])[e] - (max ? result[0] : mean)) < 1e-14);

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""Make the reference values that tests/runtime/test_reference.c compares with: one training step of PyTorch in double.
+
+Run by hand where PyTorch is at hand (made with 1.13): python3 tests/reference/make_reference.py [NET ...]
+The tests read the JSON files alone. README.md beside this file says what is in them.
+"""
+import json
+import os
+import sys
+
+import numpy
+import torch
+from torch import nn
+from torch.nn import functional
+
+torch.set_default_dtype(torch.float64)
+torch.set_num_threads(1)
+
+LEARNING_RATE = 0.01
+
+
+# ---- numbers that both sides can make ----
+
+def philox(count, key):
+    """First word of Philox4x32-10 with counter (i, 0, 0, 0), i < count, and key (key, 0)."""
+    mask = numpy.uint64(0xFFFFFFFF)
+    half = numpy.uint64(32)
+    counter = [numpy.arange(count, dtype=numpy.uint64)] + [numpy.zeros(count, dtype=numpy.uint64)] * 3
+    key0, key1 = key, 0
+    for _ in range(10):
+        product0 = numpy.uint64(0xD2511F53) * counter[0]
+        product1 = numpy.uint64(0xCD9E8D57) * counter[2]
+        counter = [(product1 >> half) ^ counter[1] ^ numpy.uint64(key0), product1 & mask,
+                   (product0 >> half) ^ counter[3] ^ numpy.uint64(key1), product0 & mask]
+        key0 = (key0 + 0x9E3779B9) & 0xFFFFFFFF
+        key1 = (key1 + 0xBB67AE85) & 0xFFFFFFFF
+    return counter[0]
+
+
+def fnv1a(name):
+    """FNV-1a of 32 bits."""
+    value = 0x811C9DC5
+    for byte in name.encode():
+        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return value
+
+
+def spread(name, shape):
+    """Numbers in [-1, 1) of 24 bits, exact in single precision: 2 u - 1."""
+    count = int(numpy.prod(shape))
+    unit = (philox(count, fnv1a(name)) >> numpy.uint64(8)).astype(numpy.float64) * 2.0**-24
+    return torch.from_numpy(2.0 * unit - 1.0).reshape(shape)
+
+
+def initial_value(name, shape):
+    """The value of a parameter or statistic before the step, by its key and shape."""
+    if len(shape) > 1:
+        return spread(name, shape) * float(numpy.sqrt(6.0 / (numpy.prod(shape) / shape[0])))
+    if name.endswith(".weight"):
+        return 1.0 + 0.125 * spread(name, shape)
+    if name.endswith(".running_var"):
+        return 1.0 + 0.25 * spread(name, shape)
+    return 0.125 * spread(name, shape)
+
+
+# ---- the nets, written out with the keys of Convoy's zoo ----
+
+class LeNet5(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 20, 5), nn.Conv2d(20, 50, 5)
+        self.ip1, self.ip2 = nn.Linear(800, 500), nn.Linear(500, 10)
+
+    def forward(self, x):
+        x = functional.max_pool2d(self.conv1(x), 2)
+        x = functional.max_pool2d(self.conv2(x), 2)
+        return self.ip2(functional.relu(self.ip1(x.flatten(1))))
+
+
+class Cifar10Quick(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(3, 32, 5, padding=2), nn.Conv2d(32, 32, 5, padding=2)
+        self.conv3 = nn.Conv2d(32, 64, 5, padding=2)
+        self.ip1, self.ip2 = nn.Linear(1024, 64), nn.Linear(64, 10)
+
+    def forward(self, x):
+        x = functional.relu(functional.max_pool2d(self.conv1(x), 3, 2, ceil_mode=True))
+        x = functional.avg_pool2d(functional.relu(self.conv2(x)), 3, 2, ceil_mode=True)
+        x = functional.avg_pool2d(functional.relu(self.conv3(x)), 3, 2, ceil_mode=True)
+        return self.ip2(self.ip1(x.flatten(1)))
+
+
+class CosmoFlow32(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv3d(4, 16, 3, padding=1), nn.Conv3d(16, 32, 3, padding=1)
+        self.conv3 = nn.Conv3d(32, 64, 3, padding=1)
+        self.fc1, self.fc2, self.fc3 = nn.Linear(4096, 128), nn.Linear(128, 64), nn.Linear(64, 4)
+
+    def forward(self, x):
+        for conv in (self.conv1, self.conv2, self.conv3):
+            x = functional.avg_pool3d(functional.relu(conv(x)), 2)
+        return self.fc3(functional.relu(self.fc2(functional.relu(self.fc1(x.flatten(1))))))
+
+
+def conv(inputs, outputs, kernel, stride):
+    return nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False)
+
+
+class Block(nn.Module):
+    """A basic block (kernels 3, 3) or a bottleneck (kernels 1, 3, 1; the 3x3 halves)."""
+
+    def __init__(self, inputs, width, stride, bottleneck):
+        super().__init__()
+        outputs = 4 * width if bottleneck else width
+        kernels = (1, 3, 1) if bottleneck else (3, 3)
+        halves = 1 if bottleneck else 0
+        self.length = len(kernels)
+        channels = inputs
+        for i, kernel in enumerate(kernels):
+            filters = outputs if i == self.length - 1 else width
+            setattr(self, f"conv{i + 1}", conv(channels, filters, kernel, stride if i == halves else 1))
+            setattr(self, f"bn{i + 1}", nn.BatchNorm2d(filters))
+            channels = filters
+        self.downsample = None
+        if stride != 1 or inputs != outputs:
+            self.downsample = nn.Sequential(conv(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        y = x
+        for i in range(1, self.length + 1):
+            y = getattr(self, f"bn{i}")(getattr(self, f"conv{i}")(y))
+            y = functional.relu(y) if i < self.length else y
+        return functional.relu(y + (self.downsample(x) if self.downsample else x))
+
+
+class ResNet(nn.Module):
+    def __init__(self, blocks, bottleneck):
+        super().__init__()
+        self.conv1, self.bn1 = conv(3, 64, 7, 2), nn.BatchNorm2d(64)
+        channels = 64
+        for stage, count in enumerate(blocks):
+            layer = []
+            for i in range(count):
+                width = 64 << stage
+                layer.append(Block(channels, width, 2 if stage and not i else 1, bottleneck))
+                channels = 4 * width if bottleneck else width
+            setattr(self, f"layer{stage + 1}", nn.Sequential(*layer))
+        self.fc = nn.Linear(channels, 1000)
+
+    def forward(self, x):
+        x = functional.max_pool2d(functional.relu(self.bn1(self.conv1(x))), 3, 2, 1)
+        for stage in (self.layer1, self.layer2, self.layer3, self.layer4):
+            x = stage(x)
+        return self.fc(x.mean((2, 3)))
+
+
+# file: model as Convoy's command line names it, net, shape of a batch, classes (0: a regression), optimizer, samples kept
+NETS = {
+    "lenet5": ("lenet5", LeNet5, (4, 1, 28, 28), 10, "momentum", 64),
+    "lenet5-adamw": ("lenet5", LeNet5, (4, 1, 28, 28), 10, "adamw", 64),
+    "cifar10-quick": ("cifar10-quick", Cifar10Quick, (4, 3, 32, 32), 10, "momentum", 64),
+    "cosmoflow-32": ("cosmoflow:size=32", CosmoFlow32, (2, 4, 32, 32, 32), 0, "momentum", 64),
+    "resnet18-64": ("resnet18:size=64", lambda: ResNet((2, 2, 2, 2), False), (3, 3, 64, 64), 1000, "momentum", 32),
+    "resnet50-64": ("resnet50:size=64", lambda: ResNet((3, 4, 6, 3), True), (2, 3, 64, 64), 1000, "momentum", 12),
+}
+
+
+# ---- one step ----
+
+def make_optimizer(name, net):
+    if name == "adamw":
+        settings = {"betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
+        return torch.optim.AdamW(net.parameters(), lr=LEARNING_RATE, **settings), settings
+    settings = {"momentum": 0.9, "weight_decay": 1e-4}
+    return torch.optim.SGD(net.parameters(), lr=LEARNING_RATE, **settings), settings
+
+
+def digest(tensor, samples):
+    """L2 norm, mean, and elements 0, stride, 2 stride, … in logical order."""
+    flat = tensor.detach().flatten()
+    count = min(samples, flat.numel())
+    stride = max(1, flat.numel() // samples)
+    return {"shape": list(tensor.shape), "l2": float(flat.norm()), "mean": float(flat.mean()),
+            "sample": [float(value) for value in flat[:count * stride:stride]]}
+
+
+def evaluate(net, x):
+    net.eval()
+    with torch.no_grad():
+        return net(x)
+
+
+def step(model, make, shape, classes, optimizer_name, samples):
+    net = make()
+    with torch.no_grad():
+        for key, tensor in net.state_dict().items():
+            if not key.endswith("num_batches_tracked"):
+                tensor.copy_(initial_value(key, tuple(tensor.shape)))
+    x = spread("input", shape)
+    label = torch.arange(shape[0]) % classes if classes else spread("label", (shape[0], 4))
+    initial_output = evaluate(net, x)
+    net.train()
+    optimizer, settings = make_optimizer(optimizer_name, net)
+    output = net(x)
+    loss = functional.cross_entropy(output, label) if classes else functional.mse_loss(output, label)
+    loss.backward()
+    gradients = {key: digest(parameter.grad, samples) for key, parameter in net.named_parameters()}
+    optimizer.step()
+    state = {key: digest(tensor, samples) for key, tensor in net.state_dict().items()
+             if not key.endswith("num_batches_tracked")}
+    return {
+        "model": model, "batch": list(shape), "classes": classes, "optimizer": optimizer_name,
+        "learning_rate": LEARNING_RATE, **{key: value for key, value in settings.items()},
+        "loss": float(loss),
+        "initial_output": digest(initial_output, 64), "final_output": digest(evaluate(net, x), 64),
+        "gradients": gradients, "state": state,
+    }
+
+
+def write(path, record):
+    """JSON, a tensor a line; Python prints the shortest digits that read back to the same double."""
+    with open(path, "w", encoding="ascii") as file:
+        lines = []
+        for key, value in record.items():
+            if key in ("gradients", "state"):
+                inner = ",\n".join(f"  {json.dumps(name)}: {json.dumps(tensor)}" for name, tensor in value.items())
+                lines.append(f" {json.dumps(key)}: {{\n{inner}\n }}")
+            else:
+                lines.append(f" {json.dumps(key)}: {json.dumps(value)}")
+        file.write("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def main():
+    folder = os.path.dirname(os.path.abspath(__file__))
+    for name in sys.argv[1:] or NETS:
+        record = step(*NETS[name])
+        write(os.path.join(folder, name + ".json"), record)
+        print(f"{name}: loss {record['loss']:.6f}")
+
+
+if __name__ == "__main__":
+    main()
