@@ -26,13 +26,10 @@ static double *find_data(const cvy_op *op, const test_operands *operands, cvy_ro
     return operands->data[i];
 }
 
-static void set_values(double *to, const double *values, int count)
-{
-    memcpy(to, values, (size_t)count * sizeof *to);
-}
+static void set_values(double *to, const double *values, int count) { memcpy(to, values, (size_t)count * sizeof *to); }
 
-#define SET(op, operands, role, ...)                                                          \
-    set_values(find_data(op, operands, role), (const double[]){__VA_ARGS__},                  \
+#define SET(op, operands, role, ...)                                         \
+    set_values(find_data(op, operands, role), (const double[]){__VA_ARGS__}, \
                (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
 
 static void require_values(const double *found, const double *expected, int count, int line)
@@ -44,8 +41,8 @@ static void require_values(const double *found, const double *expected, int coun
     }
 }
 
-#define REQUIRE(op, operands, role, ...)                                                      \
-    require_values(find_data(op, operands, role), (const double[]){__VA_ARGS__},              \
+#define REQUIRE(op, operands, role, ...)                                         \
+    require_values(find_data(op, operands, role), (const double[]){__VA_ARGS__}, \
                    (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)), __LINE__)
 
 /* The extents of a tensor as n,c,d,h,w, and a padded copy of it: padding everywhere is @p filler. */
@@ -307,8 +304,8 @@ static void test_cross_entropy_by_hand(void **state)
     SET(&gradient, &back, CVY_ROLE_PROBABILITY, 0.125, 0.25, 0.625, 0.125, 0.25, 0.625, 0.5, 0.25, 0.25);
     memcpy(find_data(&gradient, &back, CVY_ROLE_LABEL), (const int32_t[]){1, 2, 99}, 12);
     run(&shape, &gradient, &back);
-    REQUIRE(&gradient, &back, CVY_ROLE_DX, 1.0 / 64.0, -6.0 / 64.0, 5.0 / 64.0, 1.0 / 64.0, 2.0 / 64.0, -3.0 / 64.0, 0.0,
-            0.0, 0.0);
+    REQUIRE(&gradient, &back, CVY_ROLE_DX, 1.0 / 64.0, -6.0 / 64.0, 5.0 / 64.0, 1.0 / 64.0, 2.0 / 64.0, -3.0 / 64.0,
+            0.0, 0.0, 0.0);
     destroy_operands(&back);
     destroy_operands(&operands);
 }

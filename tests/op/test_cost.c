@@ -185,12 +185,12 @@ static void add_hash(hashes *known, const cvy_op *op)
 }
 
 /* Change one field, take the hash, and change it back. */
-#define VARY(known, op, field, other)        \
-    do {                                     \
+#define VARY(known, op, field, other)             \
+    do {                                          \
         __typeof__((op).field) kept = (op).field; \
-        (op).field = (other);                \
-        add_hash((known), &(op));            \
-        (op).field = kept;                   \
+        (op).field = (other);                     \
+        add_hash((known), &(op));                 \
+        (op).field = kept;                        \
     } while (0)
 
 static void test_hash_differs_with_each_field_of_a_convolution(void **state)

@@ -70,8 +70,8 @@ CVY_VECTOR static void apply_stretch(const float *x, const float *mask, float *y
 {
 #pragma omp simd
     for (int64_t i = 0; i < count; i++) {
-        float kept = x[i] * mask[i];
-        y[i] = mask[i] > 0 ? kept : 0;
+        float kept = mask[i] > 0 ? x[i] : 0;
+        y[i] = kept * mask[i];
     }
 }
 
@@ -108,8 +108,8 @@ CVY_VECTOR static void apply_tile(const tile *at, const float *x, float (*mask)[
         float *to = y + i * at->stride;
 #pragma omp simd
         for (int64_t lane = 0; lane < at->lanes; lane++) {
-            float kept = from[lane] * mask[lane][i];
-            to[lane] = mask[lane][i] > 0 ? kept : 0;
+            float kept = mask[lane][i] > 0 ? from[lane] : 0;
+            to[lane] = kept * mask[lane][i];
         }
     }
 }
