@@ -1,6 +1,6 @@
 /*
- * As cvy_columns_sum(): rows of CVY_COLUMNS_ROW keep their sums in registers, which takes a constant width and arrays whose
- * address goes nowhere; other rows keep them in the first-level cache.
+ * As cvy_columns_sum(): rows of CVY_COLUMNS_ROW keep their sums in registers, which takes a constant width and arrays
+ * whose address goes nowhere; other rows keep them in the first-level cache.
  */
 #include "backend/cpu/batch_norm_rows.h"
 

@@ -1,11 +1,11 @@
 /*
  * Sums over the batch and space, the one hard part of batch norm.
  *
- * Statistics: one pass over memory. A chunk gives sums of deviations and of squared deviations about the mean so far, in
- * float; chunks, then groups, are merged in double: Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for
- * computing sample variances" (1979). A mean large against the deviation costs no digits: where a chunk of n elements lies
- * at a distance d from the mean so far, its sum of squares is larger by n d^2 than it need be, but at least n d^2 / 2 of it
- * is the variance's own.
+ * Statistics: one pass over memory. A chunk gives sums of deviations and of squared deviations about the mean so far
+ * (the first chunk: about the mean of its first positions), in float; chunks, then groups, are merged in double: Chan,
+ * Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979). A mean large
+ * against the deviation costs no digits: where a chunk of n elements lies at a distance d from the mean so far, its sum
+ * of squares is larger by n d^2 than it need be, but at least n d^2 / 2 of that is the variance's own.
  *
  * Gradients: sum dy and sum dy (x - mean), in float within a chunk, in double over chunks.
  *
