@@ -2,9 +2,9 @@
 """Convoy against Debian's PyTorch, in alternating pairs on this machine.
 
 A pair is one run of each, one right after the other; before each pair a probe measures the machine, and a pair whose
-probe is off the median by more than 5 % is repeated (and counted). The figure is the median of the paired ratios with its
-quartiles. The peer is at its best: glibc keeps its memory and asks for huge pages, and of NCHW and channels-last the
-faster one, found first. `--out-of-the-box` adds the peer as it comes.
+probe is off the median by more than 5 % is repeated (and counted). The figure is the median of the paired ratios with
+its quartiles. The peer is at its best: glibc keeps its memory and asks for huge pages, and of NCHW and channels-last
+the faster one, found first. `--out-of-the-box` adds the peer as it comes.
 """
 import argparse
 import json

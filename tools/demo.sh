@@ -4,7 +4,7 @@ set -eu
 program=$1
 run=runs/demo
 rm -rf "$run"
-"$program" train lenet5 --data digits --epochs 3 --batch 64 --learning-rate 0.02 --out "$run"
+"$program" train lenet5 --data digits --epochs 2 --out "$run"
 
 accuracy=$(sed -n 's/.*"validation_accuracy": *\([0-9.eE+-]*\).*/\1/p' "$run/metrics.jsonl" | tail -n 1)
 if ! awk -v accuracy="$accuracy" 'BEGIN { exit !(accuracy >= 0.98) }'; then

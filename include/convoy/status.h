@@ -19,6 +19,7 @@ typedef enum cvy_status {
     CVY_ERR_IO,          /**< another file could not be read or written */
     CVY_ERR_MEMORY,      /**< memory is exhausted */
     CVY_ERR_UNSUPPORTED, /**< the backend, or this build, lacks it */
+    CVY_STOPPED,         /**< a signal asked to stop; nothing was saved, since the run has no folder */
     CVY_PREEMPTED        /**< a signal asked to stop; a checkpoint was saved */
 } cvy_status;
 

@@ -60,7 +60,8 @@ typedef struct cvy_train_options {
     int keep_checkpoints;      /**< last so many, besides the best */
     const char *timeline;      /**< Chrome trace file; NULL: none */
     int64_t timeline_steps;    /**< iterations that the timeline holds, from the first on */
-    const volatile int *stop;  /**< set to nonzero by a signal handler: save and stop with CVY_PREEMPTED; may be NULL */
+    const volatile int *stop;  /**< set to nonzero by a signal handler: save and stop with CVY_PREEMPTED, or with CVY_STOPPED where there is
+                                    nowhere to save; may be NULL */
 } cvy_train_options;
 
 #define CVY_TRAIN_OPTIONS_INIT                                                                           \
@@ -145,8 +146,9 @@ typedef struct cvy_train_observer {
  * @param[in]  model      finished, borrowed
  * @param[in]  options    borrowed
  * @param[in]  observer   may be NULL
- * @param[out] result_out released with cvy_train_result_clear(), also after CVY_PREEMPTED
- * @retval CVY_PREEMPTED        `stop` was set; a checkpoint was saved (where there is a run folder)
+ * @param[out] result_out released with cvy_train_result_clear(), also after a failure
+ * @retval CVY_PREEMPTED        `stop` was set; a checkpoint was saved
+ * @retval CVY_STOPPED          `stop` was set; there is no run folder to save into
  * @retval CVY_ERR_INPUT        options that make no sense
  * @retval CVY_ERR_DATA         data missing, damaged or of another shape; the file is named
  * @retval CVY_ERR_DIVERGED     NaN or infinity; the message names the layer and the step
@@ -170,7 +172,7 @@ typedef struct cvy_evaluation {
 /**
  * Evaluate weights on the test split; every sample counts once.
  *
- * @param[in]  checkpoint  a checkpoint folder, a run folder (its best, else its newest checkpoint) or a safetensors file
+ * @param[in]  checkpoint  a checkpoint folder, a run folder (its best, else its newest checkpoint), a safetensors file
  * @param[in]  options     data, batch, threads, backend, layout are used
  * @param[in]  observer    progress alone is called; may be NULL
  * @retval as cvy_train()

@@ -1,8 +1,8 @@
 /*
  * What computes. A backend is a table of functions; a kernel is an op that a backend has agreed to run. `ref` has every
- * op, in plain C, for f32 and f64, and judges the others; `cpu` has own kernels where the library has none; `onednn` has
- * the library's. They are tried in the order of a chain, and who runs an op is kept in the plan: nothing is chosen in
- * silence.
+ * op, in plain C, for f32 and f64, and judges the others; `cpu` has own kernels where the library has none; `onednn`
+ * has the library's. They are tried in the order of a chain, and who runs an op is kept in the plan: nothing is chosen
+ * in silence.
  */
 #ifndef CVY_BACKEND_BACKEND_H
 #define CVY_BACKEND_BACKEND_H
@@ -81,8 +81,8 @@ typedef struct cvy_backend_chain {
 } cvy_backend_chain;
 
 /**
- * Find a chain by the name of its first backend: "onednn" (then cpu, ref), "cpu" (then ref), "ref"; NULL or "auto" means
- * the fastest that this build has.
+ * Find a chain by the name of its first backend: "onednn" (then cpu, ref), "cpu" (then ref), "ref"; NULL or "auto"
+ * means the fastest that this build has.
  *
  * @retval CVY_ERR_INPUT        no such backend; the message lists them
  * @retval CVY_ERR_UNSUPPORTED  known, but not in this build

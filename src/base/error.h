@@ -11,9 +11,9 @@ void cvy_error_set(const char *format, ...) __attribute__((format(printf, 1, 2))
 void cvy_error_prepend(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /**
- * Word a failure and give its status: return cvy_fail(CVY_ERR_DATA, "%s: %d bytes, expected %d", path, found, expected).
- * The only way to make a status other than CVY_OK. A macro, so that the compiler sees that the status is not CVY_OK and
- * that outputs are set wherever a call succeeded.
+ * Word a failure and give its status: return cvy_fail(CVY_ERR_DATA, "%s: %d bytes, expected %d", path, found,
+ * expected). The only way to make a status other than CVY_OK. A macro, so that the compiler sees that the status is not
+ * CVY_OK and that outputs are set wherever a call succeeded.
  *
  * @param[in] status  not CVY_OK
  * @param[in] ...     printf style; one line, without a final stop or newline: what, where, expected

@@ -56,7 +56,8 @@ static ssize_t read_some(int descriptor, void *to, size_t bytes)
 }
 
 /* Read to the end into a buffer that grows; one byte of it stays free for the final zero. */
-static cvy_status read_all(int descriptor, const char *path, size_t limit, cvy_status status, char **data, size_t *bytes)
+static cvy_status read_all(int descriptor, const char *path, size_t limit, cvy_status status, char **data,
+                           size_t *bytes)
 {
     struct stat info;
     CVY_REQUIRE(fstat(descriptor, &info) == 0, status, "%s: %s", path, strerror(errno));

@@ -1,6 +1,7 @@
 /*
- * jansson parses and prints; here are limits and words. It keeps the order of keys, refuses what is not UTF-8, bounds the
- * depth (2,048), prints doubles with 17 digits, which read back to the same bits, and knows the locale's decimal point.
+ * jansson parses and prints; here are limits and words. It keeps the order of keys, refuses what is not UTF-8, bounds
+ * the depth (2,048), prints doubles with 17 digits, which read back to the same bits, and knows the locale's decimal
+ * point.
  */
 #include "base/json.h"
 

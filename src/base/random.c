@@ -29,7 +29,8 @@ void cvy_random_order(uint64_t seed, uint32_t epoch, int64_t count, int64_t *ord
         order_out[i] = i;
     }
     for (int64_t i = count - 1; i > 0; i--) {
-        cvy_words words = cvy_random_words(seed, CVY_PURPOSE_ORDER, (uint32_t)((uint64_t)i >> 32), epoch, 0, (uint32_t)i);
+        cvy_words words =
+            cvy_random_words(seed, CVY_PURPOSE_ORDER, (uint32_t)((uint64_t)i >> 32), epoch, 0, (uint32_t)i);
         int64_t j = (int64_t)cvy_random_below(words.v[0], words.v[1], (uint64_t)i + 1);
         int64_t kept = order_out[i];
         order_out[i] = order_out[j];

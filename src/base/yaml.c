@@ -219,9 +219,15 @@ static cvy_status take_event(builder *b, const yaml_event_t *event)
     }
 }
 
-static cvy_status fail_parser(const cvy_yaml *yaml, const yaml_parser_t *parser)
+static cvy_status fail_parser(const cvy_yaml *yaml, const yaml_parser_t *parser, const char *text, size_t bytes)
 {
-    size_t line = parser->error == YAML_READER_ERROR ? parser->mark.line : parser->problem_mark.line;
+    size_t line = parser->problem_mark.line;
+    if (parser->error == YAML_READER_ERROR) { /* the reader knows bytes, and is ahead of the lines */
+        line = 0;
+        for (size_t i = 0; i < bytes && i < parser->problem_offset; i++) {
+            line += text[i] == '\n';
+        }
+    }
     if (parser->error == YAML_MEMORY_ERROR) {
         return cvy_fail(CVY_ERR_MEMORY, "no memory to read YAML");
     }
@@ -240,7 +246,7 @@ static cvy_status read_events(builder *b, const char *text, size_t bytes)
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);
     while (status == CVY_OK && !b->ended) {
         if (!yaml_parser_parse(&parser, &event)) {
-            status = fail_parser(b->yaml, &parser);
+            status = fail_parser(b->yaml, &parser, text, bytes);
             break;
         }
         status = take_event(b, &event);

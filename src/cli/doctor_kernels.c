@@ -1,7 +1,7 @@
 /*
  * The kernels of this build against plain loops, on this very machine: a library that chooses its code by the processor
- * may choose one that no test has met. Float against double differ by rounding: 1e-4 of the largest element is far above
- * that for sums of a few hundred terms, and far below any error in a formula.
+ * may choose one that no test has met. Float against double differ by rounding: 1e-4 of the largest element is far
+ * above that for sums of a few hundred terms, and far below any error in a formula.
  */
 #include <math.h>
 #include <string.h>

@@ -58,7 +58,7 @@ static const unit_cost unit_costs[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_FORWARD] = {CVY_ROLE_X, 6}, /* as its parts */
             [CVY_PASS_INFERENCE] = {CVY_ROLE_X, 2},
-            [CVY_PASS_BACKWARD] = {CVY_ROLE_X, 8}, /* as its parts */
+            [CVY_PASS_BACKWARD] = {CVY_ROLE_X, 8},   /* as its parts */
             [CVY_PASS_STATS] = {CVY_ROLE_X, 4},      /* sum; difference, square, sum */
             [CVY_PASS_NORMALISE] = {CVY_ROLE_X, 2},  /* a x + b */
             [CVY_PASS_GRAD_STATS] = {CVY_ROLE_X, 4}, /* sum; difference, product, sum */

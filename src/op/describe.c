@@ -31,7 +31,8 @@ void cvy_space_get(const cvy_shape *shape, int64_t space_out[3])
 
 /*
  * Whether every position of a pooling window sees an element: there is no maximum of padding alone, and no mean of
- * nothing. The first and the last position are the worst, unless taps lie so far apart that they can step over the input.
+ * nothing. The first and the last position are the worst, unless taps lie so far apart that they can step over the
+ * input.
  */
 static bool sees_elements(const cvy_window *window, int axis, int64_t extent, int64_t positions)
 {

@@ -1,6 +1,7 @@
 /*
- * A hash of an op: each field that the kind has, as 64-bit words, byte by byte from the lowest, through the 64-bit FNV-1a
- * of Fowler, Noll and Vo. Never the bytes of a struct, so neither padding, nor byte order, nor unused members of the union count.
+ * A hash of an op: each field that the kind has, as 64-bit words, byte by byte from the lowest, through the 64-bit
+ * FNV-1a of Fowler, Noll and Vo. Never the bytes of a struct, so neither padding, nor byte order, nor unused members of
+ * the union count.
  */
 #include "op/op.h"
 

@@ -16,29 +16,33 @@
 /*
  * What the ops compute, exactly:
  *
- * CONVOLUTION     cross-correlation, as PyTorch's. w is f,c/g,(kd),kh,kw, or g,f/g,c/g,… with `grouped` set. db = sum of dy.
+ * CONVOLUTION     cross-correlation, as PyTorch's. w is f,c/g,(kd),kh,kw, or g,f/g,c/g,… with `grouped` set. db is
+ *                 the sum of dy.
  * DENSE           y = x w^T + b; x [n, in], w [out, in].
- * POOL_MAX        padding never wins; of equal values the first in kd,kh,kw order wins, and takes the gradient. `window`
- *                 is u8 where the window has at most 256 positions, else i32; same format as y.
+ * POOL_MAX        padding never wins; of equal values the first in kd,kh,kw order wins, and takes the gradient.
+ *                 `window` is u8 where the window has at most 256 positions, else i32; same format as y.
  * POOL_AVERAGE    divides by the window, or with count_padding off by the positions inside the input.
  * POOL_GLOBAL     y is n,c,1,1(,1).
  * BATCH_NORM      y = w (x - mean) / sqrt(variance + epsilon) + b, statistics over n and space, variance biased.
- *                 dw = sum dy (x - mean) / sqrt(variance + epsilon), db = sum dy, dx = PyTorch's, all terms. COMMIT: running = (1 - momentum)
- *                 running + momentum new, with the variance times count / (count - 1) (count 1: as it is).
+ *                 dw = sum dy (x - mean) / sqrt(variance + epsilon), db = sum dy, dx = PyTorch's, all terms.
+ *                 COMMIT: running = (1 - momentum) running + momentum new, with the variance times
+ *                 count / (count - 1) (count 1: as it is).
  * RELU            y = max(x, 0); dx = y > 0 ? dy : 0. NaN stays NaN.
- * DROPOUT         an element is dropped where cvy_random_unit(word) < probability; word = lane e % 4 of cvy_random_words(seed, DROPOUT,
- *                 layer, step, sample_first + n, e / 4), e the logical element within the sample; survivors times
- *                 1 / (1 - probability). dx the same of dy: the mask is drawn anew, not kept.
- * SOFTMAX_CROSS_ENTROPY  x [n, classes]. loss[0] = loss_scale * sum over valid samples of -log p[label]; loss[1] = count of valid
- *                 samples whose largest x (first of equals) is at the label. dx = loss_scale (p - onehot), 0 for samples
- *                 from `samples` on.
+ * DROPOUT         an element is dropped where cvy_random_unit(word) < probability; word = lane e % 4 of
+ *                 cvy_random_words(seed, DROPOUT, layer, step, sample_first + n, e / 4), e the logical element within
+ *                 the sample; survivors times 1 / (1 - probability). dx the same of dy: the mask is drawn anew, not
+ *                 kept.
+ * SOFTMAX_CROSS_ENTROPY  x [n, classes]. loss[0] = loss_scale * sum over valid samples of -log p[label]; loss[1] is
+ *                 the count of valid samples whose largest x (first of equals) is at the label.
+ *                 dx = loss_scale (p - onehot), 0 for samples from `samples` on.
  * MEAN_SQUARED_ERROR  x and label [n, values]. loss[0] = loss_scale * sum over valid samples of mean over values of
  *                 (x - label)^2; loss[1] = 0. dx = loss_scale * 2 (x - label) / values, 0 for invalid samples.
- * SGD             g = dw + weight_decay w; v = momentum v + g (where there is `momentum`); w -= learning_rate (nesterov ? g + momentum v : v).
- * ADAMW           w *= 1 - learning_rate weight_decay; m = beta1 m + (1 - beta1) g; s = beta2 s + (1 - beta2) g^2; w -= learning_rate
- *                 (m / (1 - beta1^update)) / (sqrt(s / (1 - beta2^update)) + epsilon).
- * Optimizers go over the padding too; it is zero and stays zero. Operands of one op have one floating type, f32 or f64, but
- * for `window`, class labels (i32) and `loss` (f64).
+ * SGD             g = dw + weight_decay w; v = momentum v + g (where there is `momentum`);
+ *                 w -= learning_rate (nesterov ? g + momentum v : v).
+ * ADAMW           w *= 1 - learning_rate weight_decay; m = beta1 m + (1 - beta1) g; s = beta2 s + (1 - beta2) g^2;
+ *                 w -= learning_rate (m / (1 - beta1^update)) / (sqrt(s / (1 - beta2^update)) + epsilon).
+ * Optimizers go over the padding too; it is zero and stays zero. Operands of one op have one floating type, f32 or f64,
+ * but for `window`, class labels (i32) and `loss` (f64).
  */
 typedef enum cvy_op_kind {
     CVY_OP_CONVOLUTION,

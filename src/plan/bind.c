@@ -1,6 +1,6 @@
 /*
- * One pass of a layer becomes one step: the op of the layer kind says which operands it has, by role, and each role names
- * the buffer that it is bound to. Here is the only place where roles and buffers meet.
+ * One pass of a layer becomes one step: the op of the layer kind says which operands it has, by role, and each role
+ * names the buffer that it is bound to. Here is the only place where roles and buffers meet.
  */
 #include "plan/builder.h"
 
@@ -47,7 +47,8 @@ static int find_parameter(const cvy_builder *b, int layer, cvy_role role)
 static cvy_status bind_weights(cvy_builder *b, int layer, const cvy_op *op, int parameter, int *out)
 {
     *out = b->parameter[parameter];
-    if (op->pass != CVY_PASS_BACKWARD_DATA || b->schedule->buffer[*out].tensor.format == b->formats[layer].weight_backward) {
+    if (op->pass != CVY_PASS_BACKWARD_DATA ||
+        b->schedule->buffer[*out].tensor.format == b->formats[layer].weight_backward) {
         return CVY_OK;
     }
     cvy_step_spec spec = {CVY_STEP_LOCAL, CVY_PHASE_BACKWARD, layer};

@@ -57,7 +57,9 @@ cvy_status cvy_builder_add_step(cvy_builder *b, const cvy_step_spec *spec, const
 /** Append a control step that touches one or two buffers. */
 cvy_status cvy_builder_add_control(cvy_builder *b, cvy_phase phase, cvy_access access, int first, int second);
 
-/** Append a reorder of @p source into a new buffer of @p format, of the source's layer; not made where both lie alike. */
+/**
+ * Append a reorder of @p source into a new buffer of @p format, of the source's layer; not made where both lie alike.
+ */
 cvy_status cvy_builder_add_reorder(cvy_builder *b, const cvy_step_spec *spec, int source, cvy_format format, int *out);
 
 /** Append a buffer that is @p source under another shape, in plain order. */

@@ -1,8 +1,8 @@
 /*
- * What a step waits for follows from what it touches: a reader waits for the last writer, a writer for the last writer and
- * for all readers since. A buffer that lives on and is read before it is written in an iteration waits for its last writer
- * of the iteration before (distance 1). Buffers that share memory count as one. Different buffers that come to lie on the
- * same place of an arena at different times are ordered by the stream, which is one here.
+ * What a step waits for follows from what it touches: a reader waits for the last writer, a writer for the last writer
+ * and for all readers since. A buffer that lives on and is read before it is written in an iteration waits for its last
+ * writer of the iteration before (distance 1). Buffers that share memory count as one. Different buffers that come to
+ * lie on the same place of an arena at different times are ordered by the stream, which is one here.
  */
 #include "base/memory.h"
 #include "plan/builder.h"

@@ -1,4 +1,7 @@
-/* Forward: layers in the model's order, each with its passes; views and layers that do nothing share their input's buffer. */
+/*
+ * Forward: layers in the model's order, each with its passes; views and layers that do nothing share their input's
+ * buffer.
+ */
 #include "plan/builder.h"
 
 /* Output and input are the same elements: under another shape (flatten), or altogether (dropout in evaluation). */

@@ -1,8 +1,8 @@
 /*
  * The rule: a convolution runs in the format in which the slowest of its passes is run best; among equals the one that
- * needs no reorder of its input, then the first of the list. Layers that take any format keep their input's; dense layers
- * and losses take plain. The backend says how well it runs an op and in which format it wants the weights; without one
- * (a plan for another machine) the machine's block decides. All of it is written into the plan.
+ * needs no reorder of its input, then the first of the list. Layers that take any format keep their input's; dense
+ * layers and losses take plain. The backend says how well it runs an op and in which format it wants the weights;
+ * without one (a plan for another machine) the machine's block decides. All of it is written into the plan.
  */
 #include "plan/layout.h"
 
@@ -51,7 +51,8 @@ static const cvy_parameter *find_parameter(const question *q, cvy_role role)
 }
 
 /* The op of a pass of a convolution or dense layer in given formats; roles as its signature has them. */
-static void make_op(const question *q, cvy_op_pass pass, const cvy_layer_formats *formats, cvy_format weight, cvy_op *op)
+static void make_op(const question *q, cvy_op_pass pass, const cvy_layer_formats *formats, cvy_format weight,
+                    cvy_op *op)
 {
     cvy_dtype dtype = q->options->dtype;
     const cvy_layer *source = &q->model->layer[q->layer->input[0]];
@@ -169,7 +170,8 @@ static void choose_weights_by_rule(const question *q, cvy_layer_formats *formats
     }
     formats->gradient = formats->weight;
     formats->weight_backward = formats->weight;
-    if (formats->input == formats->output && formats->weight != CVY_FORMAT_W_G8 && formats->weight != CVY_FORMAT_W_G16) {
+    if (formats->input == formats->output && formats->weight != CVY_FORMAT_W_G8 &&
+        formats->weight != CVY_FORMAT_W_G16) {
         formats->weight_backward = wide ? CVY_FORMAT_W_O16I16 : CVY_FORMAT_W_O8I8;
     }
 }

@@ -1,7 +1,7 @@
 /*
- * Memory by lifetime, planned ahead. Persistent buffers lie one behind the other. Transient ones share an arena: largest
- * first, each at the lowest place that is free over its whole life (greedy by size; Pisarchyk and Lee, "Efficient memory
- * management for deep neural net inference", 2020). The runtime allocates exactly the two arenas.
+ * Memory by lifetime, planned ahead. Persistent buffers lie one behind the other. Transient ones share an arena:
+ * largest first, each at the lowest place that is free over its whole life (greedy by size; Pisarchyk and Lee,
+ * "Efficient memory management for deep neural net inference", 2020). The runtime allocates exactly the two arenas.
  */
 #include <stdlib.h>
 

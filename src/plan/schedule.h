@@ -72,7 +72,9 @@ typedef struct cvy_buffer {
     int64_t offset;             /**< in the arena of its lifetime (persistent or transient); for aliases their root's */
 } cvy_buffer;
 
-/** How a step touches a buffer; regions are whole buffers, or a list of intervals in the first dimension that is cut. */
+/**
+ * How a step touches a buffer; regions are whole buffers, or a list of intervals in the first dimension that is cut.
+ */
 typedef struct cvy_use {
     int buffer;
     cvy_access access;

@@ -1,8 +1,8 @@
 /*
- * Checkpoints: a folder with model.safetensors (weights and running statistics under state_dict keys, logical layout, f32;
- * f64 in a run in double), optimizer.safetensors (keys momentum.<name>, moment2.<name>; absent where the optimizer has no
- * state) and state.json (position of the run, checksums of the two, hash of the model). It is written aside, synced,
- * renamed; a reader that finds a damaged one falls back to the last whole one.
+ * Checkpoints: a folder with model.safetensors (weights and running statistics under state_dict keys, logical layout,
+ * f32; f64 in a run in double), optimizer.safetensors (keys momentum.<name>, moment2.<name>; absent where the optimizer
+ * has no state) and state.json (position of the run, checksums of the two, hash of the model). It is written aside,
+ * synced, renamed; a reader that finds a damaged one falls back to the last whole one.
  */
 #ifndef CVY_RUNTIME_CHECKPOINT_H
 #define CVY_RUNTIME_CHECKPOINT_H

@@ -1,7 +1,7 @@
 /*
- * state.json: position of the run, and size and checksum of the tensor files beside it. Its last member is a checksum of
- * every byte before that member, so that any flipped bit in any file of a checkpoint shows. Numbers of 64 bits without
- * a sign are hexadecimal text; doubles have 17 digits and read back to the same bits.
+ * state.json: position of the run, and size and checksum of the tensor files beside it. Its last member is a checksum
+ * of every byte before that member, so that any flipped bit in any file of a checkpoint shows. Numbers of 64 bits
+ * without a sign are hexadecimal text; doubles have 17 digits and read back to the same bits.
  */
 #include "runtime/checkpoint_record.h"
 
@@ -39,7 +39,8 @@ static json_t *make_files(const cvy_checkpoint_record *record)
         if (!file->present) {
             continue;
         }
-        json_t *entry = json_pack("{s:I, s:o}", "bytes", (json_int_t)file->bytes, "xxh3", cvy_json_word(file->checksum));
+        json_t *entry =
+            json_pack("{s:I, s:o}", "bytes", (json_int_t)file->bytes, "xxh3", cvy_json_word(file->checksum));
         if (json_object_set_new(files, cvy_checkpoint_file_name[i], entry) != 0) {
             json_decref(files);
             return NULL;

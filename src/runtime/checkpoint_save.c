@@ -1,7 +1,7 @@
 /*
  * Saving: everything goes into FOLDER/step-NNNNNNNN.tmp-PID, each file is synced, then the folder, then it is renamed
- * and FOLDER is synced. A process that dies at any moment leaves the older checkpoints whole, and at most a folder whose
- * name says that it is not one; cvy_checkpoint_prune() clears it away.
+ * and FOLDER is synced. A process that dies at any moment leaves the older checkpoints whole, and at most a folder
+ * whose name says that it is not one; cvy_checkpoint_prune() clears it away.
  */
 #include "runtime/checkpoint.h"
 
@@ -108,8 +108,9 @@ static cvy_status write_contents(const char *aside, const cvy_state *state, cons
 }
 
 /*
- * Give the folder its name. Where the name is taken the two are exchanged in one step, so that a whole checkpoint stands
- * under it at every moment; the old one is then what lies aside. File systems that cannot exchange take two steps.
+ * Give the folder its name. Where the name is taken the two are exchanged in one step, so that a whole checkpoint
+ * stands under it at every moment; the old one is then what lies aside. File systems that cannot exchange take two
+ * steps.
  */
 static cvy_status put_in_place(const char *aside, const char *path)
 {

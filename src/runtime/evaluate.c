@@ -1,4 +1,7 @@
-/* Evaluation: running statistics, every sample of the test split once; samples that fill up the last batch count nothing. */
+/*
+ * Evaluation: running statistics, every sample of the test split once; samples that fill up the last batch count
+ * nothing.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +11,8 @@
 #include "runtime/checkpoint.h"
 #include "runtime/session.h"
 
-static void tell_progress(const cvy_train_observer *observer, const cvy_evaluation *so_far, int64_t total, double start_s)
+static void tell_progress(const cvy_train_observer *observer, const cvy_evaluation *so_far, int64_t total,
+                          double start_s)
 {
     if (!observer || !observer->progress) {
         return;
@@ -46,7 +50,7 @@ static cvy_status evaluate_batches(cvy_session *session, const cvy_train_options
         cvy_loader_release(loader, &batch);
         tell_progress(observer, sum, total, start_s);
         if (options->stop && *options->stop) {
-            return cvy_fail(CVY_PREEMPTED, "stopped by a signal during evaluation");
+            return cvy_fail(CVY_STOPPED, "stopped by a signal during evaluation");
         }
     }
 }

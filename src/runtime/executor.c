@@ -1,7 +1,7 @@
 /*
- * Walking a schedule. Every address and kernel is bound in set-up; the loop looks at nothing but the next step. The batch
- * is taken in by the first control step, the loss looked at by the last one before backward, so that no weight changes
- * when the loss is not finite.
+ * Walking a schedule. Every address and kernel is bound in set-up; the loop looks at nothing but the next step. The
+ * batch is taken in by the first control step, the loss looked at by the last one before backward, so that no weight
+ * changes when the loss is not finite.
  */
 #include "runtime/executor.h"
 
@@ -108,7 +108,8 @@ void cvy_executor_destroy(cvy_executor **executor)
 /* ---- the loop ---- */
 
 /* Copy floats into a buffer of f32 or f64 in whatever format; samples that are not there become zero. */
-static cvy_status fill_input(const cvy_executor *e, const cvy_schedule *s, int index, const float *from, int64_t samples)
+static cvy_status fill_input(const cvy_executor *e, const cvy_schedule *s, int index, const float *from,
+                             int64_t samples)
 {
     const cvy_buffer *buffer = &s->buffer[index];
     cvy_tensor source = {.shape = buffer->tensor.shape, .dtype = CVY_F32, .format = CVY_FORMAT_PLAIN};
@@ -188,7 +189,9 @@ static bool all_finite(const cvy_tensor *tensor, const void *data)
     return true;
 }
 
-/* Run forward again, looking at every output: the first that is not finite names the layer. Nothing has been updated. */
+/*
+ * Run forward again, looking at every output: the first that is not finite names the layer. Nothing has been updated.
+ */
 static cvy_status name_diverged_layer(const cvy_executor *e, const iteration *it)
 {
     const cvy_schedule *s = it->schedule;

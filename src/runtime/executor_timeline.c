@@ -15,7 +15,8 @@ static void note_phase(cvy_executor *e, double end_s)
 {
     if (e->phase_start_s > 0.0) {
         const char *name = cvy_phase_name(e->phase);
-        cvy_timeline_add(e->timeline, &(cvy_slice){.name = name, .category = name, .start_s = e->phase_start_s, .end_s = end_s});
+        cvy_timeline_add(e->timeline,
+                         &(cvy_slice){.name = name, .category = name, .start_s = e->phase_start_s, .end_s = end_s});
     }
     e->phase_start_s = 0.0;
 }
@@ -46,5 +47,6 @@ void cvy_executor_note_step(cvy_executor *e, const cvy_schedule *s, const cvy_st
 void cvy_executor_note_iteration(cvy_executor *e, double start_s, double end_s)
 {
     note_phase(e, end_s);
-    cvy_timeline_add(e->timeline, &(cvy_slice){.name = "iteration", .category = "iteration", .start_s = start_s, .end_s = end_s});
+    cvy_timeline_add(e->timeline,
+                     &(cvy_slice){.name = "iteration", .category = "iteration", .start_s = start_s, .end_s = end_s});
 }

@@ -1,4 +1,6 @@
-/* The floor: no iteration can be faster than its arithmetic at the machine's best rate and its bytes at its bandwidth. */
+/*
+ * The floor: no iteration can be faster than its arithmetic at the machine's best rate and its bytes at its bandwidth.
+ */
 #ifndef CVY_RUNTIME_FLOOR_H
 #define CVY_RUNTIME_FLOOR_H
 

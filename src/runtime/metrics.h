@@ -1,6 +1,6 @@
 /*
- * metrics.jsonl of a run: one object a line, `event` = start | step | epoch | checkpoint | end. A line is written whole or
- * not at all as far as readers see; numbers do not depend on the locale; NaN is null. Appending allocates nothing.
+ * metrics.jsonl of a run: one object a line, `event` = start | step | epoch | checkpoint | end. A line is written whole
+ * or not at all as far as readers see; numbers do not depend on the locale; NaN is null. Appending allocates nothing.
  */
 #ifndef CVY_RUNTIME_METRICS_H
 #define CVY_RUNTIME_METRICS_H
@@ -24,7 +24,8 @@ typedef struct cvy_metrics_line {
     int64_t step;
     int64_t epoch;
     double loss, images_per_s, learning_rate, train_accuracy, validation_accuracy, validation_loss;
-    const char *text_key, *text; /**< one more member, e.g. "checkpoint": "step-00000100"; NULL: none. Escaped as JSON */
+    const char *text_key,
+        *text; /**< one more member, e.g. "checkpoint": "step-00000100"; NULL: none. Escaped as JSON */
 } cvy_metrics_line;
 
 #define CVY_METRICS_LINE_INIT                                                                                   \

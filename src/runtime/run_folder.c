@@ -84,7 +84,8 @@ done:
 
 cvy_status cvy_run_folder_save(cvy_run_folder *folder, const cvy_state *state, const cvy_position *position, int keep)
 {
-    (void)cvy_metrics_flush(folder->metrics); /* a run killed right after the save goes on from it, and misses no line */
+    (void)cvy_metrics_flush(
+        folder->metrics); /* a run killed right after the save goes on from it, and misses no line */
     CVY_TRY(cvy_checkpoint_save(folder->checkpoints, state, position));
     snprintf(folder->last_checkpoint, sizeof folder->last_checkpoint, "%s/step-%08" PRId64, folder->checkpoints,
              position->step);

@@ -4,7 +4,8 @@
  * data with neither gap, overlap nor rest. After that a tensor's bytes can be trusted to be there.
  *
  * The file is mapped: a file that another process shortens meanwhile kills this one (SIGBUS), as with any mapping.
- * Data may start at any byte, so elements are copied out, never pointed at. The format is little endian, as is the host.
+ * Data may start at any byte, so elements are copied out, never pointed at. The format is little endian, as is the
+ * host.
  */
 #include "runtime/safetensors.h"
 
@@ -91,8 +92,8 @@ static cvy_status read_entry(const json_t *entry, const cvy_json_source *source,
                 "%s: %s: data_offsets [%" PRId64 ", %" PRId64 "] are not within its %" PRId64 " bytes of data",
                 source->file, name, begin, end, data_bytes);
     CVY_REQUIRE(end - begin == bytes, source->status,
-                "%s: %s: %" PRId64 " bytes of data, expected %" PRId64 " for its shape and dtype %s", source->file, name,
-                end - begin, bytes, row->name);
+                "%s: %s: %" PRId64 " bytes of data, expected %" PRId64 " for its shape and dtype %s", source->file,
+                name, end - begin, bytes, row->name);
     tensor->data = data + begin;
     tensor->bytes = bytes;
     return CVY_OK;
@@ -185,12 +186,12 @@ static cvy_status read_header(const char *path, cvy_safetensors *file)
                 "%s: a header of %" PRIu64 " bytes in a file of %zu: not a safetensors file, or cut off", path,
                 header_bytes, file->mapping_bytes);
     const char *text = (const char *)bytes + LENGTH_BYTES;
-    CVY_REQUIRE(header_bytes && text[0] == '{', CVY_ERR_CHECKPOINT, "%s: its header is not JSON: not a safetensors file",
-                path);
+    CVY_REQUIRE(header_bytes && text[0] == '{', CVY_ERR_CHECKPOINT,
+                "%s: its header is not JSON: not a safetensors file", path);
     json_t *header = NULL;
     CVY_TRY(cvy_json_parse(&source, text, header_bytes, &header));
-    cvy_status status = read_entries(header, &source, bytes + LENGTH_BYTES + header_bytes, (int64_t)(rest - header_bytes),
-                                     file);
+    cvy_status status =
+        read_entries(header, &source, bytes + LENGTH_BYTES + header_bytes, (int64_t)(rest - header_bytes), file);
     json_decref(header);
     return status;
 }

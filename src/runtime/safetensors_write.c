@@ -50,7 +50,7 @@ static json_t *make_entry(const cvy_safetensor_item *item, cvy_dtype dtype, int6
                  : NULL;
 }
 
-/* Make the header's text, padded, free(). */
+/* Make the header's text, padded. cvy_free() */
 static cvy_status make_header(const char *path, const cvy_safetensor_item *item, int count, cvy_dtype dtype,
                               char **text_out)
 {
@@ -62,20 +62,20 @@ static cvy_status make_header(const char *path, const cvy_safetensor_item *item,
         whole = json_object_set_new(header, item[i].name, make_entry(&item[i], dtype, begin, end)) == 0;
         begin = end;
     }
-    bool unique = json_object_size(header) == (size_t)count + 1;
+    bool unique = !whole || json_object_size(header) == (size_t)count + 1;
     char *text = whole ? json_dumps(header, JSON_COMPACT) : NULL;
     json_decref(header);
     size_t length = text ? strlen(text) : 0;
     size_t padded = (size_t)cvy_round_up((int64_t)length, 8);
-    char *grown = text ? realloc(text, padded + 1) : NULL;
-    if (!grown || !unique) {
-        free(grown ? grown : text);
-        return grown ? cvy_fail(CVY_ERR_ARG, "%s: two of its tensors have one name", path)
-                     : cvy_fail(CVY_ERR_MEMORY, "%s: no memory for its header, or a name is not UTF-8", path);
+    char *out = text && unique ? cvy_calloc(padded + 1, 1) : NULL;
+    if (out) {
+        memset(out, ' ', padded);
+        memcpy(out, text, length);
     }
-    memset(grown + length, ' ', padded - length);
-    grown[padded] = '\0';
-    *text_out = grown;
+    free(text);
+    CVY_REQUIRE(unique, CVY_ERR_ARG, "%s: two of its tensors have one name", path);
+    CVY_REQUIRE(out, CVY_ERR_MEMORY, "%s: no memory for its header, or a name is not UTF-8", path);
+    *text_out = out;
     return CVY_OK;
 }
 
@@ -88,7 +88,7 @@ static cvy_status put_header(writer *file, const cvy_safetensor_item *item, int 
     if (status == CVY_OK) {
         status = put(file, header, length);
     }
-    free(header);
+    cvy_free(header);
     return status;
 }
 
@@ -106,7 +106,8 @@ static cvy_status put_tensor(writer *file, const cvy_safetensor_item *item, cvy_
 /* Check what is asked for; gives the bytes of the largest tensor. */
 static cvy_status check_items(const cvy_safetensor_item *item, int count, cvy_dtype dtype, int64_t *largest_out)
 {
-    CVY_REQUIRE(dtype == CVY_F32 || dtype == CVY_F64, CVY_ERR_ARG, "safetensors: cannot write %s", cvy_dtype_name(dtype));
+    CVY_REQUIRE(dtype == CVY_F32 || dtype == CVY_F64, CVY_ERR_ARG, "safetensors: cannot write %s",
+                cvy_dtype_name(dtype));
     for (int i = 0; i < count; i++) {
         int64_t elements = cvy_shape_elements(&item[i].shape);
         CVY_REQUIRE(elements == cvy_shape_elements(&item[i].tensor.shape), CVY_ERR_ARG,

@@ -30,7 +30,8 @@ static cvy_status check_options(const cvy_train_options *o)
 {
     CVY_REQUIRE(o->batch >= 1 && o->batch <= INT64_C(1) << 24, CVY_ERR_INPUT,
                 "batch: expected 1 to 16777216 samples, got %lld", (long long)o->batch);
-    CVY_REQUIRE(o->threads >= 0 && o->threads <= 4096, CVY_ERR_INPUT, "threads: expected 1 to 4096, got %d", o->threads);
+    CVY_REQUIRE(o->threads >= 0 && o->threads <= 4096, CVY_ERR_INPUT, "threads: expected 1 to 4096, got %d",
+                o->threads);
     CVY_REQUIRE(isfinite(o->learning_rate) && o->learning_rate >= 0.0, CVY_ERR_INPUT,
                 "learning-rate: expected a number of at least 0, got %g", o->learning_rate);
     CVY_REQUIRE(o->weight_decay >= 0.0 && o->momentum >= 0.0 && o->momentum < 1.0, CVY_ERR_INPUT,
@@ -109,15 +110,13 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
     return cvy_plan_create(session->model, &wanted, &session->plan);
 }
 
-cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *options, bool training, bool with_data,
-                            cvy_session *session)
+static cvy_status set_up(cvy_session *session, const cvy_train_options *options, bool training, bool with_data)
 {
-    *session = (cvy_session){.model = model};
     CVY_TRY(check_options(options));
     cvy_memory_keep();
     cvy_machine_get_local(&session->machine);
     set_threads(session, options);
-    session->classes = find_loss(model) == CVY_OP_SOFTMAX_CROSS_ENTROPY;
+    session->classes = find_loss(session->model) == CVY_OP_SOFTMAX_CROSS_ENTROPY;
     if (with_data) {
         CVY_TRY(open_data(session, options));
     }
@@ -126,11 +125,20 @@ cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *opt
     return cvy_executor_create(session->plan, &session->executor);
 }
 
+cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *options, bool training, bool with_data,
+                            cvy_session *session)
+{
+    *session = (cvy_session){.model = model};
+    CVY_TRY(cvy_comm_open(NULL, &session->comm));
+    return cvy_comm_agree(session->comm, set_up(session, options, training, with_data));
+}
+
 void cvy_session_close(cvy_session *session)
 {
     cvy_executor_destroy(&session->executor);
     cvy_plan_destroy(&session->plan);
     cvy_data_close(&session->data);
+    cvy_comm_close(&session->comm);
 }
 
 cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_options *options, cvy_split split,

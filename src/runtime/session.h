@@ -3,6 +3,7 @@
 #define CVY_RUNTIME_SESSION_H
 
 #include "convoy/train.h"
+#include "comm/comm.h"
 #include "data/data.h"
 #include "machine/machine.h"
 #include "runtime/executor.h"
@@ -10,6 +11,7 @@
 typedef struct cvy_session {
     const cvy_model *model;
     cvy_machine machine;       /**< this one */
+    cvy_comm *comm;            /**< joins the ranks of the run */
     cvy_data *data;            /**< NULL where random numbers will do */
     cvy_plan *plan;
     cvy_executor *executor;
@@ -37,7 +39,7 @@ cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_option
 /**
  * Evaluate the test split with the weights as they are.
  *
- * @retval CVY_PREEMPTED `options->stop` was set meanwhile
+ * @retval CVY_STOPPED `options->stop` was set meanwhile
  */
 cvy_status cvy_session_evaluate(cvy_session *session, const cvy_train_options *options,
                                 const cvy_train_observer *observer, cvy_evaluation *evaluation_out);

@@ -1,4 +1,6 @@
-/* Throughput on random data: the training iteration alone, one after the other; medians, so that noise does not lead. */
+/*
+ * Throughput on random data: the training iteration alone, one after the other; medians, so that noise does not lead.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <sys/resource.h>

@@ -1,7 +1,7 @@
 /*
- * A timeline in Chrome's trace format: complete events ("ph": "X") with ts and dur in microseconds, pid the rank, tid the
- * stream. Slices nest: iteration, phase, step. Slices are kept in memory that is taken at the start and written at the end.
- * Format: "Trace Event Format", Google, section "Complete Events"; chrome://tracing and Perfetto show it.
+ * A timeline in Chrome's trace format: complete events ("ph": "X") with ts and dur in microseconds, pid the rank, tid
+ * the stream. Slices nest: iteration, phase, step. Slices are kept in memory that is taken at the start and written at
+ * the end. Format: "Trace Event Format", Google, section "Complete Events"; chrome://tracing and Perfetto show it.
  */
 #ifndef CVY_RUNTIME_TIMELINE_H
 #define CVY_RUNTIME_TIMELINE_H

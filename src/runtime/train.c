@@ -56,8 +56,8 @@ static void set_rate(training *t)
 
 static void tell_start(training *t, const char *resumed_from, int skipped)
 {
-    static const char *const names[CVY_BUFFER_ROLE_COUNT + 1] = {"weights",   "gradients",     "optimizer", "activations",
-                                                                 "workspace", "communication", "data",      NULL};
+    static const char *const names[CVY_BUFFER_ROLE_COUNT + 1] = {
+        "weights", "gradients", "optimizer", "activations", "workspace", "communication", "data", NULL};
     const cvy_plan *plan = t->session.plan;
     if (!t->observer || !t->observer->start) {
         return;
@@ -103,7 +103,8 @@ static void tell_progress(training *t, const cvy_batch *batch, const cvy_executo
                                    .sample = t->position.sample,
                                    .samples = t->samples,
                                    .loss = result->loss,
-                                   .accuracy = t->session.classes ? (double)result->correct / (double)batch->samples : NAN,
+                                   .accuracy =
+                                       t->session.classes ? (double)result->correct / (double)batch->samples : NAN,
                                    .learning_rate = rate,
                                    .images_per_s = t->shown_rate,
                                    .left_s = (double)left / t->shown_rate};
@@ -158,7 +159,8 @@ static cvy_status finish_epoch(training *t, double epoch_start_s, double wait_st
     cvy_epoch_result result = {.epoch = p->epoch + 1,
                                .step = p->step,
                                .loss = p->epoch_loss_sum / (double)p->sample,
-                               .train_accuracy = t->session.classes ? (double)p->epoch_correct / (double)p->sample : NAN,
+                               .train_accuracy =
+                                   t->session.classes ? (double)p->epoch_correct / (double)p->sample : NAN,
                                .validation_loss = evaluation.loss,
                                .validation_accuracy = evaluation.accuracy,
                                .seconds = seconds,
@@ -226,7 +228,7 @@ static cvy_status train_epoch(training *t)
     while (t->position.step < t->steps_total && t->position.sample < t->samples) {
         cvy_batch batch;
         if (stop_asked(t)) {
-            return cvy_fail(CVY_PREEMPTED, "stopped by a signal after %lld steps", (long long)t->position.step);
+            return cvy_fail(CVY_STOPPED, "stopped by a signal after %lld steps", (long long)t->position.step);
         }
         CVY_TRY(cvy_loader_next(t->loader, &batch));
         CVY_TRY(train_batch(t, &batch));
@@ -273,7 +275,7 @@ static cvy_status loop(training *t)
     while (status == CVY_OK && t->position.step < t->steps_total) {
         status = train_epoch(t);
     }
-    if (status == CVY_PREEMPTED && t->folder.path) {
+    if (status == CVY_STOPPED && t->folder.path) {
         cvy_status saved = save_checkpoint(t, true);
         status = saved != CVY_OK ? saved
                                  : cvy_fail(CVY_PREEMPTED, "stopped by a signal after %lld steps; saved %s",
@@ -326,7 +328,7 @@ cvy_status cvy_train(const cvy_model *model, const cvy_train_options *options, c
     CVY_TRY_GOTO(status, done, start_state(&t));
     cvy_executor_set_timeline(t.session.executor, t.folder.timeline);
     status = loop(&t);
-    if (status == CVY_OK || status == CVY_PREEMPTED) {
+    if (status == CVY_OK || status == CVY_PREEMPTED || status == CVY_STOPPED) {
         cvy_status filled = fill_result(&t);
         status = filled == CVY_OK ? status : filled;
     }

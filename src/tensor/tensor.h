@@ -71,7 +71,9 @@ int64_t cvy_tensor_bytes(const cvy_tensor *tensor);
 /** Same shape, type, format. */
 bool cvy_tensor_equal(const cvy_tensor *a, const cvy_tensor *b);
 
-/** Whether two tensors of equal shape lie in memory alike, whatever their formats are called (nc and nhwc with h=w=1). */
+/**
+ * Whether two tensors of equal shape lie in memory alike, whatever their formats are called (nc and nhwc with h=w=1).
+ */
 bool cvy_tensor_same_layout(const cvy_tensor *a, const cvy_tensor *b);
 
 /** Offset, in elements, of a logical index under a layout. */
@@ -79,7 +81,8 @@ static inline int64_t cvy_layout_offset(const cvy_layout *layout, const int64_t 
 {
     int64_t offset = 0;
     for (int i = 0; i < layout->dims; i++) {
-        offset += index[i] / layout->block[i] * layout->stride[i] + index[i] % layout->block[i] * layout->inner_stride[i];
+        offset +=
+            index[i] / layout->block[i] * layout->stride[i] + index[i] % layout->block[i] * layout->inner_stride[i];
     }
     return offset;
 }

@@ -1,4 +1,7 @@
-/* The CPU backend's own kernels: the reference in double judges them, in every format; then what they promise beyond it. */
+/*
+ * The CPU backend's own kernels: the reference in double judges them, in every format; then what they promise beyond
+ * it.
+ */
 #include "support.h"
 
 #include <omp.h>
@@ -10,17 +13,17 @@ static const cvy_format activation_formats[] = {CVY_FORMAT_PLAIN, CVY_FORMAT_CHA
 enum { FORMATS = sizeof activation_formats / sizeof activation_formats[0] };
 
 /*
- * Beyond the shared list, large enough for several threads, for several groups of partial sums and, in channels-last, for
- * more than one strip of channels; with extents that leave a rest everywhere.
+ * Beyond the shared list, large enough for several threads, for several groups of partial sums and, in channels-last,
+ * for more than one strip of channels; with extents that leave a rest everywhere.
  */
 static const test_shape large_shapes[] = {
-    CASE("large batch norm", BATCH_NORM(3 * 23 * 17), DIMS(3, 35, 23, 17)),
+    CASE("large batch norm", BATCH_NORM(2 * 23 * 17), DIMS(2, 27, 23, 17)),
     CASE("wide batch norm", BATCH_NORM(3 * 5 * 5), DIMS(3, 300, 5, 5)),
-    CASE("one sample", BATCH_NORM(23 * 22 * 21), DIMS(1, 3, 23, 22, 21)),
-    CASE("wide vectors", BATCH_NORM(40), DIMS(40, 517)),
+    CASE("one sample", BATCH_NORM(19 * 22 * 21), DIMS(1, 2, 19, 22, 21)),
+    CASE("wide vectors", BATCH_NORM(34), DIMS(34, 517)),
     CASE("large relu", {.kind = CVY_OP_RELU}, DIMS(3, 21, 15, 19)),
     CASE("large add", {.kind = CVY_OP_ADD}, DIMS(3, 21, 15, 19)),
-    CASE("large dropout", DROPOUT(0.4, 9), DIMS(2, 35, 13, 19)),
+    CASE("large dropout", DROPOUT(0.4, 9), DIMS(1, 45, 13, 19)),
     CASE("large dropout of vectors", DROPOUT(0.7, 2), DIMS(3, 4099)),
     CASE("large max pool", POOL_MAX(SQUARE(3, 2, 1, 1)), DIMS(1, 21, 9, 131)),
     CASE("wide max pool", POOL_MAX(SQUARE(2, 2, 1, 0)), DIMS(1, 300, 7, 6)),
@@ -63,7 +66,8 @@ static void check_shape(const test_shape *shape, int *taken)
                 }
                 cvy_status status = differ_from_reference(&cvy_backend_cpu, &op, &run, &difference);
                 if (status != CVY_OK || !(difference <= 1e-4)) {
-                    fail_msg("%s: %s: status %d, difference %g", shape->name, cvy_op_print(&op, text), status, difference);
+                    fail_msg("%s: %s: status %d, difference %g", shape->name, cvy_op_print(&op, text), status,
+                             difference);
                 }
                 (*taken)++;
             }
@@ -71,7 +75,9 @@ static void check_shape(const test_shape *shape, int *taken)
     }
 }
 
-/* f32 has 24 bits; sums of a few thousand terms lose less than three digits of the seven: 1e-4 of the largest element. */
+/*
+ * f32 has 24 bits; sums of a few thousand terms lose less than three digits of the seven: 1e-4 of the largest element.
+ */
 static void test_agrees_with_reference_in_every_format(void **state)
 {
     (void)state;
@@ -216,7 +222,10 @@ static void test_same_bits_for_any_number_of_threads(void **state)
     }
 }
 
-/* x = 4096 + 1 and 4096 - 1 in turn: mean 4096, variance 1, y = +-1 / sqrt(1 + 1e-5); sums of squares would lose it all. */
+/*
+ * x = 4096 + 1 and 4096 - 1 in turn: mean 4096, variance 1, y = +-1 / sqrt(1 + 1e-5); sums of squares would lose it
+ * all.
+ */
 static void test_batch_norm_keeps_digits_under_a_large_mean(void **state)
 {
     (void)state;
@@ -280,7 +289,8 @@ static void test_dropout_mask_is_that_of_the_logical_element(void **state)
 static void test_update_tells_a_gradient_that_is_not_finite(void **state)
 {
     (void)state;
-    static const char *const names[] = {"large sgd", "large sgd with momentum", "large sgd after Nesterov", "large adamw"};
+    static const char *const names[] = {"large sgd", "large sgd with momentum", "large sgd after Nesterov",
+                                        "large adamw"};
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     for (int i = 0; i < 4 * 3; i++) {
         int at = 0;

@@ -24,8 +24,16 @@ static json_t *parse(const char *text)
 static void test_broken_text_is_told_with_its_line(void **state)
 {
     (void)state;
-    static const char *const broken[] = {"", "{", "{\"a\": 1,}", "{\"a\": 1} x", "{\"a\": 1, \"a\": 2}", "{\"a\": \"\xff\"}",
-                                         "{\"a\\u0000\": 1}", "nul", "{\"a\": 1e999}", "{\"a\": 99999999999999999999}"};
+    static const char *const broken[] = {"",
+                                         "{",
+                                         "{\"a\": 1,}",
+                                         "{\"a\": 1} x",
+                                         "{\"a\": 1, \"a\": 2}",
+                                         "{\"a\": \"\xff\"}",
+                                         "{\"a\\u0000\": 1}",
+                                         "nul",
+                                         "{\"a\": 1e999}",
+                                         "{\"a\": 99999999999999999999}"};
     for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
         json_t *json = NULL;
         assert_int_equal(cvy_json_parse(&source, broken[i], strlen(broken[i]), &json), CVY_ERR_CHECKPOINT);

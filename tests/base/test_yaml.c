@@ -241,6 +241,7 @@ static void test_binary_is_refused_on_one_line(void **state)
     }
     assert_refused(bytes, sizeof bytes, "f.yaml:1: not YAML");
     assert_refused("a\0b", 3, "f.yaml:1: not YAML");
+    assert_refused("a: 1\nb: 2\nc: \xff\n", 15, "f.yaml:3: not YAML: invalid leading UTF-8 octet");
     assert_refused("\xff\xfe\x00", 3, "f.yaml:1: not YAML");
     assert_refused("a: \"x\\0y\"\n", 10, "f.yaml:1: a text holds a zero byte");
     assert_refused("? \"k\\n\\e[1m\"\n: &x 1\n", 20, "f.yaml:2: anchors");

@@ -51,7 +51,8 @@ for command in $commands; do
     cmp -s first out || fail "convoy help $command and convoy $command --help differ"
     head -1 out | grep -q "^usage: convoy $command" || fail "convoy $command --help begins with: $(head -1 out)"
     grep -q -- "--config FILE" out || fail "convoy $command --help does not tell of --config"
-    awk -v command="$command" 'length > 100 { print "FAILED: " command " --help, line " NR ": " length " columns"; bad = 1 }
+    awk -v command="$command" '
+        length > 100 { print "FAILED: " command " --help, line " NR ": " length " columns"; bad = 1 }
         / $/ { print "FAILED: " command " --help, line " NR ": a blank at the end"; bad = 1 } END { exit bad }' out ||
         failures=$((failures + 1))
 done

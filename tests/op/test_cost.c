@@ -35,7 +35,9 @@ static void test_flop_of_alexnet_conv1(void **state)
     assert_true(cvy_op_flop(&weights) == 1407472000.0);
 }
 
-/* 32 filters of 16/4 channels, 3x3x3, at 8x8x8: 2 * 32 * 4 * 27 * 512 = 3,538,944; a weight less in 4 without groups. */
+/*
+ * 32 filters of 16/4 channels, 3x3x3, at 8x8x8: 2 * 32 * 4 * 27 * 512 = 3,538,944; four times that without groups.
+ */
 static void test_flop_of_groups_and_depth(void **state)
 {
     (void)state;
@@ -121,7 +123,10 @@ static void test_bytes(void **state)
     assert_true(cvy_op_bytes(&op) == 5.0 * 4.0 * 270.0);
 }
 
-/* FNV-1a over the words 6, 0, 2 and, for x and y, role, access, type, format, grouped, dimensions, 2, 3; computed apart. */
+/*
+ * FNV-1a over the words 6, 0, 2 and, for x and y, role, access, type, format, grouped, dimensions, 2, 3; computed
+ * apart.
+ */
 static void test_hash_of_a_known_op(void **state)
 {
     (void)state;
@@ -180,12 +185,12 @@ static void add_hash(hashes *known, const cvy_op *op)
 }
 
 /* Change one field, take the hash, and change it back. */
-#define VARY(known, op, field, other)        \
-    do {                                     \
+#define VARY(known, op, field, other)             \
+    do {                                          \
         __typeof__((op).field) kept = (op).field; \
-        (op).field = (other);                \
-        add_hash((known), &(op));            \
-        (op).field = kept;                   \
+        (op).field = (other);                     \
+        add_hash((known), &(op));                 \
+        (op).field = kept;                        \
     } while (0)
 
 static void test_hash_differs_with_each_field_of_a_convolution(void **state)

@@ -98,12 +98,13 @@ static void test_arenas_hold_all_buffers_with_little_waste(void **state)
 }
 
 /*
- * Walk the steps and keep, for each stretch of memory, which buffer's values it holds: a step must find in the memory of
- * what it reads the values of that very buffer (or of a view of it), not what an in-place step put there.
+ * Walk the steps and keep, for each stretch of memory, which buffer's values it holds: a step must find in the memory
+ * of what it reads the values of that very buffer (or of a view of it), not what an in-place step put there.
  */
 static void check_values_survive(const cvy_plan *plan, const cvy_schedule *s)
 {
-    int *holds = calloc((size_t)s->buffers, sizeof *holds); /* of each root: the buffer whose values lie there, -1 none */
+    /* of each root: the buffer whose values lie there, -1 none */
+    int *holds = calloc((size_t)s->buffers, sizeof *holds);
     for (int i = 0; i < s->buffers; i++) {
         holds[i] = s->buffer[i].persistent ? i : -1;
     }
@@ -218,9 +219,9 @@ static void test_schedules_of_a_plan_share_persistent_memory(void **state)
 }
 
 /*
- * lenet5 by hand, plain formats: forward conv, pool, conv, pool, dense, relu, dense, loss = 8 kernels (flatten is a view);
- * backward: loss 1; dense 2, relu 1, dense 2; pool 1, conv 2; pool 1, conv 1 (the image needs no gradient) = 11; updates 8;
- * control 2. Weights 431,080 floats.
+ * lenet5 by hand, plain formats: forward conv, pool, conv, pool, dense, relu, dense, loss = 8 kernels (flatten is a
+ * view); backward: loss 1; dense 2, relu 1, dense 2; pool 1, conv 2; pool 1, conv 1 (the image needs no gradient) = 11;
+ * updates 8; control 2. Weights 431,080 floats.
  */
 static void test_lenet5_has_the_steps_counted_by_hand(void **state)
 {
@@ -273,7 +274,8 @@ static void test_every_failing_allocation_is_survived(void **state)
     (void)state;
     cvy_model *model = NULL;
     assert_int_equal(cvy_model_open("lenet5", &model), CVY_OK);
-    cvy_plan_options options = {.batch = 2, .dtype = CVY_F32, .training = true, .block = 8, .data_slots = 1, .label_bytes = 4};
+    cvy_plan_options options = {
+        .batch = 2, .dtype = CVY_F32, .training = true, .block = 8, .data_slots = 1, .label_bytes = 4};
     cvy_status status = CVY_ERR_MEMORY;
     int failures = 0;
     for (int i = 0; status != CVY_OK; i++) {

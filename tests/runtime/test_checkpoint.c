@@ -75,7 +75,10 @@ static void save(const char *folder, const run *r, int64_t step)
     }
 }
 
-static void assert_run_equal(const run *a, const run *b) { assert_memory_equal(a->memory, b->memory, sizeof a->memory); }
+static void assert_run_equal(const run *a, const run *b)
+{
+    assert_memory_equal(a->memory, b->memory, sizeof a->memory);
+}
 
 /* Load a checkpoint that must be refused: the words name what is wrong, and no tensor has changed. */
 static void assert_refused(const char *path, run *r, const char *file, const char *words)

@@ -77,7 +77,8 @@ static void test_a_line_shows_what_is_set(void **state)
 {
     const char *path = test_path(*state, "metrics.jsonl");
     cvy_metrics *metrics = open_at(path, -1);
-    cvy_metrics_line line = {"epoch", 30, 2, 0.125, 1234.5, 1e-3, 0.5, 0.25, 1.0 / 3, "note", "a \"b\"\\\n\x01 \xc3\xa9"};
+    cvy_metrics_line line = {
+        "epoch", 30, 2, 0.125, 1234.5, 1e-3, 0.5, 0.25, 1.0 / 3, "note", "a \"b\"\\\n\x01 \xc3\xa9"};
     assert_int_equal(cvy_metrics_add(metrics, &line), CVY_OK);
     assert_int_equal(cvy_metrics_close(&metrics), CVY_OK);
     assert_null(metrics);
@@ -107,7 +108,8 @@ static void test_what_is_not_finite_is_null_or_left_out(void **state)
     const char *path = test_path(*state, "metrics.jsonl");
     cvy_metrics *metrics = open_at(path, -1);
     for (size_t i = 0; i < 5; i++) {
-        const cvy_metrics_line line = {events[i], 7, 1, i == 2 ? HUGE_VAL : NAN, NAN, -HUGE_VAL, NAN, NAN, NAN, NULL, NULL};
+        const cvy_metrics_line line = {events[i], 7,    1,   i == 2 ? HUGE_VAL : NAN, NAN, -HUGE_VAL, NAN, NAN,
+                                       NAN,       NULL, NULL};
         assert_int_equal(cvy_metrics_add(metrics, &line), CVY_OK);
     }
     assert_int_equal(cvy_metrics_close(&metrics), CVY_OK);
@@ -236,8 +238,9 @@ static void test_a_fresh_run_starts_the_file_anew(void **state)
 static void test_lines_that_are_none_of_ours_go(void **state)
 {
     const char *path = test_path(*state, "metrics.jsonl");
-    static const char text[] = "garbage\n\n{}\n[1]\n{\"event\":\"step\",\"step\":1}\n{\"event\":\"step\",\"step\":\"2\"}\n"
-                               "{\"event\":\"step\",\"step\":1.5}\n\0\0\0\n{\"event\":\"step\",\"step\":2}";
+    static const char text[] =
+        "garbage\n\n{}\n[1]\n{\"event\":\"step\",\"step\":1}\n{\"event\":\"step\",\"step\":\"2\"}\n"
+        "{\"event\":\"step\",\"step\":1.5}\n\0\0\0\n{\"event\":\"step\",\"step\":2}";
     assert_true(put_test_file(path, text, sizeof text - 1));
     cvy_metrics *metrics = open_at(path, 2);
     add(metrics, "step", 3);

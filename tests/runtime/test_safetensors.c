@@ -1,6 +1,6 @@
 /*
- * Safetensors: a file of the reference writer is read, hostile files are refused with the key named, and what is written
- * is what the format's page says, checked here by hand.
+ * Safetensors: a file of the reference writer is read, hostile files are refused with the key named, and what is
+ * written is what the format's page says, checked here by hand.
  */
 #include <setjmp.h>
 #include <stdarg.h>

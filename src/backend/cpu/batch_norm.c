@@ -4,8 +4,8 @@
  * With m elements a channel and i = 1 / sqrt(variance + epsilon):
  *     y = w i (x - mean) + b,
  *     db = sum dy,  dw = i sum dy (x - mean),  dx = w i (dy - db / m - i dw / m (x - mean))
- * (Ioffe, Szegedy, "Batch normalization", 2015). The mean is taken off before the scale is applied, so that a mean large
- * against the deviation costs no digits. FORWARD and BACKWARD are the split passes in a row: same bits.
+ * (Ioffe, Szegedy, "Batch normalization", 2015). The mean is taken off before the scale is applied, so that a mean
+ * large against the deviation costs no digits. FORWARD and BACKWARD are the split passes in a row: same bits.
  *
  * The padding of blocked formats stays zero: its columns get scale and shift 0.
  */
@@ -37,11 +37,11 @@ static void fill_normaliser(const cvy_cpu_kernel *kernel, const cvy_strip *strip
     cvy_columns_repeat(strip, out->shift);
 }
 
-static void normalise(const cvy_cpu_kernel *kernel, const float *x, const norm_vectors *vectors, float *y)
+static void normalise(const cvy_cpu_kernel *kernel, const float *x, cvy_norm_strips strips, const norm_vectors *vectors,
+                      float *y)
 {
-    int64_t units = cvy_norm_units(kernel);
 #pragma omp parallel for schedule(static) if (kernel->elements > CVY_CPU_SERIAL_ELEMENTS)
-    for (int64_t index = 0; index < units; index++) {
+    for (int64_t index = strips.first * kernel->groups; index < strips.last * kernel->groups; index++) {
         cvy_norm_unit unit = cvy_norm_unit_get(kernel, index);
         cvy_normaliser normaliser;
         fill_normaliser(kernel, &unit.strip, vectors, &normaliser);
@@ -73,11 +73,11 @@ static void fill_gradient(const cvy_cpu_kernel *kernel, const cvy_strip *strip, 
     cvy_columns_repeat(strip, out->slope);
 }
 
-static void apply_gradients(const cvy_cpu_kernel *kernel, double count, const cvy_norm_gradients *with)
+static void apply_gradients(const cvy_cpu_kernel *kernel, cvy_norm_strips strips, double count,
+                            const cvy_norm_gradients *with)
 {
-    int64_t units = cvy_norm_units(kernel);
 #pragma omp parallel for schedule(static) if (kernel->elements > CVY_CPU_SERIAL_ELEMENTS)
-    for (int64_t index = 0; index < units; index++) {
+    for (int64_t index = strips.first * kernel->groups; index < strips.last * kernel->groups; index++) {
         cvy_norm_unit unit = cvy_norm_unit_get(kernel, index);
         cvy_gradient gradient;
         fill_gradient(kernel, &unit.strip, count, with, &gradient);
@@ -91,9 +91,11 @@ static void apply_gradients(const cvy_cpu_kernel *kernel, double count, const cv
 static cvy_status run_forward(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
 {
     (void)run;
-    cvy_norm_measure(kernel, operand[0], scratch, operand[4], operand[5]);
     norm_vectors vectors = {.w = operand[1], .b = operand[2], .mean = operand[4], .variance = operand[5]};
-    normalise(kernel, operand[0], &vectors, operand[3]);
+    for (cvy_norm_strips strips = {0, 0}; cvy_norm_next_strips(kernel, 1, &strips);) {
+        cvy_norm_measure(kernel, operand[0], scratch, strips, operand[4], operand[5]);
+        normalise(kernel, operand[0], strips, &vectors, operand[3]);
+    }
     return CVY_OK;
 }
 
@@ -103,14 +105,14 @@ static cvy_status run_normalise(const cvy_cpu_kernel *kernel, void *const *opera
     (void)scratch;
     (void)run;
     norm_vectors vectors = {.w = operand[1], .b = operand[2], .mean = operand[3], .variance = operand[4]};
-    normalise(kernel, operand[0], &vectors, operand[5]);
+    normalise(kernel, operand[0], cvy_norm_all_strips(kernel), &vectors, operand[5]);
     return CVY_OK;
 }
 
 static cvy_status run_stats(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
 {
     (void)run;
-    cvy_norm_measure(kernel, operand[0], scratch, operand[1], operand[2]);
+    cvy_norm_measure(kernel, operand[0], scratch, cvy_norm_all_strips(kernel), operand[1], operand[2]);
     return CVY_OK;
 }
 
@@ -119,8 +121,11 @@ static cvy_status run_backward(const cvy_cpu_kernel *kernel, void *const *operan
     (void)run;
     cvy_norm_gradients with = {.x = operand[0], .dy = operand[1], .w = operand[2], .mean = operand[3],
                                .variance = operand[4], .dx = operand[5], .dw = operand[6], .db = operand[7]};
-    cvy_norm_sum_gradients(kernel, scratch, &with);
-    apply_gradients(kernel, (double)(kernel->columns.samples * kernel->columns.area), &with);
+    double count = (double)(kernel->columns.samples * kernel->columns.area);
+    for (cvy_norm_strips strips = {0, 0}; cvy_norm_next_strips(kernel, 2, &strips);) {
+        cvy_norm_sum_gradients(kernel, scratch, strips, &with);
+        apply_gradients(kernel, strips, count, &with);
+    }
     return CVY_OK;
 }
 
@@ -130,7 +135,7 @@ static cvy_status run_grad_stats(const cvy_cpu_kernel *kernel, void *const *oper
     (void)run;
     cvy_norm_gradients with = {.x = operand[0], .dy = operand[1], .mean = operand[2], .variance = operand[3],
                                .dw = operand[4], .db = operand[5]};
-    cvy_norm_sum_gradients(kernel, scratch, &with);
+    cvy_norm_sum_gradients(kernel, scratch, cvy_norm_all_strips(kernel), &with);
     return CVY_OK;
 }
 
@@ -141,7 +146,7 @@ static cvy_status run_grad_apply(const cvy_cpu_kernel *kernel, void *const *oper
     (void)run;
     cvy_norm_gradients with = {.x = operand[0], .dy = operand[1], .w = operand[2], .mean = operand[3],
                                .variance = operand[4], .dw = operand[5], .db = operand[6], .dx = operand[7]};
-    apply_gradients(kernel, (double)kernel->base.op.params.norm.count, &with);
+    apply_gradients(kernel, cvy_norm_all_strips(kernel), (double)kernel->base.op.params.norm.count, &with);
     return CVY_OK;
 }
 

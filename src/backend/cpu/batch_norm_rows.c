@@ -1,30 +1,73 @@
-/* As cvy_columns_sum(): sums take four rows at a time, then single rows, then the shorter last one. */
+/*
+ * As cvy_columns_sum(): rows of CVY_COLUMNS_ROW keep their sums in registers, which takes a constant width and arrays
+ * whose address goes nowhere; other rows keep them in the first-level cache.
+ */
 #include "backend/cpu/batch_norm_rows.h"
+
+#include <string.h>
 
 #include "backend/cpu/vector.h"
 
-CVY_VECTOR void cvy_rows_deviations(const float *x, const cvy_matrix *matrix, const float *centre, cvy_sums *sums)
+typedef struct held_sums {
+    float first[CVY_COLUMNS_ROW];
+    float second[CVY_COLUMNS_ROW];
+} held_sums;
+
+CVY_INLINE void hold(const cvy_sums *sums, held_sums *held)
 {
-    float *first = sums->first, *second = sums->second;
-    int64_t width = matrix->width, stride = matrix->stride, row = 0;
-    for (; row + 4 <= matrix->rows; row += 4) {
-        const float *at = x + row * stride;
+    memcpy(held->first, sums->first, sizeof held->first);
+    memcpy(held->second, sums->second, sizeof held->second);
+}
+
+CVY_INLINE void release(const held_sums *held, cvy_sums *sums)
+{
+    memcpy(sums->first, held->first, sizeof held->first);
+    memcpy(sums->second, held->second, sizeof held->second);
+}
+
+CVY_INLINE void add_deviations(const float *x, cvy_matrix matrix, const float *centre, float *first, float *second)
+{
+    for (int64_t row = 0; row < matrix.rows; row++) {
+        const float *at = x + row * matrix.stride;
 #pragma omp simd
-        for (int64_t i = 0; i < width; i++) {
-            float a = at[i] - centre[i], b = at[i + stride] - centre[i];
-            float c = at[i + 2 * stride] - centre[i], d = at[i + 3 * stride] - centre[i];
-            first[i] += (a + b) + (c + d);
-            second[i] += (a * a + b * b) + (c * c + d * d);
+        for (int64_t i = 0; i < matrix.width; i++) {
+            float deviation = at[i] - centre[i];
+            first[i] += deviation;
+            second[i] += deviation * deviation;
         }
     }
-    for (; row <= matrix->rows; row++) {
-        const float *at = x + row * stride;
-        int64_t here = row < matrix->rows ? width : matrix->tail;
+}
+
+/* Full rows of the constant width; the shorter last row. */
+CVY_INLINE cvy_matrix narrow(const cvy_matrix *matrix)
+{
+    return (cvy_matrix){matrix->rows, CVY_COLUMNS_ROW, CVY_COLUMNS_ROW, 0};
+}
+
+CVY_INLINE cvy_matrix last_row(const cvy_matrix *matrix) { return (cvy_matrix){1, matrix->tail, 0, 0}; }
+
+CVY_VECTOR void cvy_rows_deviations(const float *x, const cvy_matrix *matrix, const float *centre, cvy_sums *sums)
+{
+    if (matrix->width == CVY_COLUMNS_ROW) {
+        held_sums held;
+        hold(sums, &held);
+        add_deviations(x, narrow(matrix), centre, held.first, held.second);
+        release(&held, sums);
+    } else {
+        add_deviations(x, *matrix, centre, sums->first, sums->second);
+    }
+    add_deviations(x + matrix->rows * matrix->stride, last_row(matrix), centre, sums->first, sums->second);
+}
+
+CVY_INLINE void add_gradients(const float *x, const float *dy, cvy_matrix matrix, const float *mean, float *first,
+                              float *second)
+{
+    for (int64_t row = 0; row < matrix.rows; row++) {
+        const float *at = x + row * matrix.stride, *by = dy + row * matrix.stride;
 #pragma omp simd
-        for (int64_t i = 0; i < here; i++) {
-            float a = at[i] - centre[i];
-            first[i] += a;
-            second[i] += a * a;
+        for (int64_t i = 0; i < matrix.width; i++) {
+            first[i] += by[i];
+            second[i] += (at[i] - mean[i]) * by[i];
         }
     }
 }
@@ -32,27 +75,16 @@ CVY_VECTOR void cvy_rows_deviations(const float *x, const cvy_matrix *matrix, co
 CVY_VECTOR void cvy_rows_gradient_sums(const float *x, const float *dy, const cvy_matrix *matrix, const float *mean,
                                        cvy_sums *sums)
 {
-    float *first = sums->first, *second = sums->second;
-    int64_t width = matrix->width, stride = matrix->stride, row = 0;
-    for (; row + 4 <= matrix->rows; row += 4) {
-        const float *at = x + row * stride, *by = dy + row * stride;
-#pragma omp simd
-        for (int64_t i = 0; i < width; i++) {
-            int64_t j = i + stride, k = i + 2 * stride, l = i + 3 * stride;
-            float a = at[i] - mean[i], b = at[j] - mean[i], c = at[k] - mean[i], d = at[l] - mean[i];
-            first[i] += (by[i] + by[j]) + (by[k] + by[l]);
-            second[i] += (a * by[i] + b * by[j]) + (c * by[k] + d * by[l]);
-        }
+    int64_t end = matrix->rows * matrix->stride;
+    if (matrix->width == CVY_COLUMNS_ROW) {
+        held_sums held;
+        hold(sums, &held);
+        add_gradients(x, dy, narrow(matrix), mean, held.first, held.second);
+        release(&held, sums);
+    } else {
+        add_gradients(x, dy, *matrix, mean, sums->first, sums->second);
     }
-    for (; row <= matrix->rows; row++) {
-        const float *at = x + row * stride, *by = dy + row * stride;
-        int64_t here = row < matrix->rows ? width : matrix->tail;
-#pragma omp simd
-        for (int64_t i = 0; i < here; i++) {
-            first[i] += by[i];
-            second[i] += (at[i] - mean[i]) * by[i];
-        }
-    }
+    add_gradients(x + end, dy + end, last_row(matrix), mean, sums->first, sums->second);
 }
 
 CVY_VECTOR void cvy_rows_normalise(const float *x, const cvy_matrix *matrix, const cvy_normaliser *normaliser, float *y)

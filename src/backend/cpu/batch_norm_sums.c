@@ -1,10 +1,11 @@
 /*
  * Sums over the batch and space, the one hard part of batch norm.
  *
- * Statistics: two passes over a chunk that stays in the first-level cache, so memory is read once. The second pass sums
- * deviations from the chunk's mean and their squares; what the rounding of that mean left over is put right by the first
- * of these sums. Chunks, then groups, are merged in double: Chan, Golub, LeVeque, "Updating formulae and a pairwise
- * algorithm for computing sample variances" (1979). A mean large against the deviation costs no digits.
+ * Statistics: one pass over memory. A chunk gives sums of deviations and of squared deviations about the mean so far
+ * (the first chunk: about the mean of its first positions), in float; chunks, then groups, are merged in double: Chan,
+ * Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979). A mean large
+ * against the deviation costs no digits: where a chunk of n elements lies at a distance d from the mean so far, its sum
+ * of squares is larger by n d^2 than it need be, but at least n d^2 / 2 of that is the variance's own.
  *
  * Gradients: sum dy and sum dy (x - mean), in float within a chunk, in double over chunks.
  *
@@ -13,6 +14,7 @@
 #include "backend/cpu/batch_norm_sums.h"
 
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 #include "backend/cpu/batch_norm_rows.h"
@@ -21,16 +23,33 @@
 /* Pieces of work in all, at least: enough for any number of threads to share evenly. Part of the result's rounding. */
 enum { UNITS = 64 };
 
+/* Bytes a thread that one pass leaves in the cache for the next: half of a common second level. */
+enum { WARM_BYTES = 512 * 1024 };
+
 void cvy_norm_setup(cvy_cpu_kernel *kernel)
 {
     kernel->columns = cvy_columns_join_samples(&kernel->columns);
     const cvy_columns *columns = &kernel->columns;
     int64_t elements = columns->samples * columns->area * columns->lanes; /* of a strip */
     kernel->groups = cvy_min_i64(cvy_ceil_div(UNITS, columns->strips), cvy_max_i64(1, elements / CVY_CPU_CHUNK));
-    kernel->scratch_bytes = (size_t)(cvy_norm_units(kernel) * columns->lanes * 2) * sizeof(double);
+    kernel->scratch_bytes = (size_t)(columns->strips * kernel->groups * columns->lanes * 2) * sizeof(double);
 }
 
-int64_t cvy_norm_units(const cvy_cpu_kernel *kernel) { return kernel->columns.strips * kernel->groups; }
+cvy_norm_strips cvy_norm_all_strips(const cvy_cpu_kernel *kernel)
+{
+    return (cvy_norm_strips){0, kernel->columns.strips};
+}
+
+bool cvy_norm_next_strips(const cvy_cpu_kernel *kernel, int tensors, cvy_norm_strips *strips)
+{
+    const cvy_columns *columns = &kernel->columns;
+    int64_t threads = omp_get_max_threads();
+    int64_t strip_bytes = columns->samples * columns->area * columns->lanes * tensors * (int64_t)sizeof(float);
+    int64_t warm = threads * WARM_BYTES / strip_bytes, busy = cvy_ceil_div(2 * threads, kernel->groups);
+    strips->first = strips->last;
+    strips->last = cvy_min_i64(strips->first + cvy_max_i64(warm, busy), columns->strips);
+    return strips->first < strips->last;
+}
 
 cvy_norm_unit cvy_norm_unit_get(const cvy_cpu_kernel *kernel, int64_t index)
 {
@@ -53,10 +72,10 @@ typedef struct moments {
     double second[CVY_COLUMNS_WIDTH];
 } moments;
 
-/* A piece of a unit that stays in the cache; at least 16 positions, so that merging stays cheap. */
+/* As many positions as float sums may run over: 128 additions a column. */
 static bool next_chunk(const cvy_norm_unit *whole, cvy_norm_unit *chunk)
 {
-    int64_t positions = cvy_max_i64(16, CVY_CPU_CHUNK / whole->strip.lanes);
+    int64_t positions = 128 * whole->strip.width / whole->strip.lanes;
     chunk->first = chunk->last;
     chunk->last = cvy_min_i64(chunk->first + positions, whole->last);
     return chunk->first < chunk->last;
@@ -81,31 +100,45 @@ static void clear_moments(const cvy_strip *strip, moments *all)
     memset(all->second, 0, (size_t)strip->lanes * sizeof all->second[0]);
 }
 
-static void measure_chunk(const cvy_cpu_kernel *kernel, const float *x, const cvy_norm_unit *chunk, moments *out)
+/* The mean of a few positions, rounded to float: what deviations are taken from at first. */
+static void guess_centre(const cvy_cpu_kernel *kernel, const float *x, const cvy_norm_unit *unit, double *mean)
+{
+    cvy_norm_unit few = *unit;
+    cvy_sums sums;
+    clear_sums(&unit->strip, &sums);
+    few.last = cvy_min_i64(few.last, few.first + 16);
+    for (cvy_walk walk = cvy_norm_unit_walk(kernel, &few); cvy_walk_next(&walk);) {
+        cvy_columns_sum(x + walk.offset, &walk.matrix, sums.first);
+    }
+    cvy_columns_fold(&unit->strip, sums.first, mean);
+    for (int64_t i = 0; i < unit->strip.lanes; i++) {
+        mean[i] /= (double)(few.last - few.first);
+    }
+}
+
+/* Count, mean and squared deviations of a chunk, from sums about a centre that is near: all the better the nearer. */
+static void measure_chunk(const cvy_cpu_kernel *kernel, const float *x, const cvy_norm_unit *chunk,
+                          const double *near, moments *out)
 {
     const cvy_strip *strip = &chunk->strip;
     float centre[CVY_COLUMNS_WIDTH];
     cvy_sums sums;
     clear_sums(strip, &sums);
     out->count = chunk->last - chunk->first;
-    for (cvy_walk walk = cvy_norm_unit_walk(kernel, chunk); cvy_walk_next(&walk);) {
-        cvy_columns_sum(x + walk.offset, &walk.matrix, sums.first);
-    }
-    cvy_columns_fold(strip, sums.first, out->first);
     for (int64_t i = 0; i < strip->lanes; i++) {
-        centre[i] = (float)(out->first[i] / (double)out->count);
+        centre[i] = (float)near[i];
     }
     cvy_columns_repeat(strip, centre);
-    clear_sums(strip, &sums);
     for (cvy_walk walk = cvy_norm_unit_walk(kernel, chunk); cvy_walk_next(&walk);) {
         cvy_rows_deviations(x + walk.offset, &walk.matrix, centre, &sums);
     }
     cvy_columns_fold(strip, sums.first, out->first);
     cvy_columns_fold(strip, sums.second, out->second);
+    double share = 1 / (double)out->count;
     for (int64_t i = 0; i < strip->lanes; i++) {
-        double rest = out->first[i] / (double)out->count;
-        out->second[i] -= rest * out->first[i];
-        out->first[i] = centre[i] + rest;
+        double distance = out->first[i] * share;
+        out->second[i] -= distance * out->first[i];
+        out->first[i] = centre[i] + distance;
     }
 }
 
@@ -127,10 +160,12 @@ static void measure_unit(const cvy_cpu_kernel *kernel, const float *x, const cvy
 {
     int64_t lanes = unit->strip.lanes;
     moments all, here;
+    double guess[CVY_COLUMNS_WIDTH];
     clear_moments(&unit->strip, &all);
+    guess_centre(kernel, x, unit, guess);
     cvy_norm_unit chunk = {.strip = unit->strip, .last = unit->first};
     while (next_chunk(unit, &chunk)) {
-        measure_chunk(kernel, x, &chunk, &here);
+        measure_chunk(kernel, x, &chunk, all.count ? all.first : guess, &here);
         merge_moments(lanes, here.count, here.first, here.second, &all);
     }
     for (int64_t i = 0; i < lanes; i++) {
@@ -139,33 +174,34 @@ static void measure_unit(const cvy_cpu_kernel *kernel, const float *x, const cvy
     }
 }
 
-static void finish_statistics(const cvy_cpu_kernel *kernel, void *scratch, float *mean, float *variance)
+static void finish_statistics(const cvy_cpu_kernel *kernel, void *scratch, int64_t strip, float *mean, float *variance)
 {
-    for (int64_t index = 0; index < cvy_norm_units(kernel); index += kernel->groups) {
-        moments all;
-        cvy_norm_unit unit = cvy_norm_unit_get(kernel, index);
-        clear_moments(&unit.strip, &all);
-        for (int64_t group = 0; group < kernel->groups; group++) {
-            unit = cvy_norm_unit_get(kernel, index + group);
-            const double *partial = partial_sums(kernel, scratch, index + group);
-            merge_moments(unit.strip.lanes, unit.last - unit.first, partial, partial + unit.strip.lanes, &all);
-        }
-        for (int64_t i = 0; i < unit.strip.valid; i++) {
-            mean[unit.strip.channel + i] = (float)all.first[i];
-            variance[unit.strip.channel + i] = (float)(fmax(all.second[i], 0) / (double)all.count);
-        }
+    int64_t index = strip * kernel->groups;
+    moments all;
+    cvy_norm_unit unit = cvy_norm_unit_get(kernel, index);
+    clear_moments(&unit.strip, &all);
+    for (int64_t group = 0; group < kernel->groups; group++) {
+        unit = cvy_norm_unit_get(kernel, index + group);
+        const double *partial = partial_sums(kernel, scratch, index + group);
+        merge_moments(unit.strip.lanes, unit.last - unit.first, partial, partial + unit.strip.lanes, &all);
+    }
+    for (int64_t i = 0; i < unit.strip.valid; i++) {
+        mean[unit.strip.channel + i] = (float)all.first[i];
+        variance[unit.strip.channel + i] = (float)(fmax(all.second[i], 0) / (double)all.count);
     }
 }
 
-void cvy_norm_measure(const cvy_cpu_kernel *kernel, const float *x, void *scratch, float *mean, float *variance)
+void cvy_norm_measure(const cvy_cpu_kernel *kernel, const float *x, void *scratch, cvy_norm_strips strips, float *mean,
+                      float *variance)
 {
-    int64_t units = cvy_norm_units(kernel);
 #pragma omp parallel for schedule(static) if (kernel->elements > CVY_CPU_SERIAL_ELEMENTS)
-    for (int64_t index = 0; index < units; index++) {
+    for (int64_t index = strips.first * kernel->groups; index < strips.last * kernel->groups; index++) {
         cvy_norm_unit unit = cvy_norm_unit_get(kernel, index);
         measure_unit(kernel, x, &unit, partial_sums(kernel, scratch, index));
     }
-    finish_statistics(kernel, scratch, mean, variance);
+    for (int64_t strip = strips.first; strip < strips.last; strip++) {
+        finish_statistics(kernel, scratch, strip, mean, variance);
+    }
 }
 
 double cvy_norm_inverse_deviation(const cvy_cpu_kernel *kernel, float variance)
@@ -201,25 +237,31 @@ static void sum_gradient_unit(const cvy_cpu_kernel *kernel, const float *x, cons
     }
 }
 
-void cvy_norm_sum_gradients(const cvy_cpu_kernel *kernel, void *scratch, const cvy_norm_gradients *with)
+static void finish_gradients(const cvy_cpu_kernel *kernel, void *scratch, int64_t index, const cvy_norm_gradients *with)
 {
-    int64_t units = cvy_norm_units(kernel);
+    int64_t first_unit = index * kernel->groups;
+    cvy_strip strip = cvy_norm_unit_get(kernel, first_unit).strip;
+    for (int64_t i = 0; i < strip.valid; i++) {
+        double first = 0, second = 0;
+        for (int64_t group = 0; group < kernel->groups; group++) {
+            const double *partial = partial_sums(kernel, scratch, first_unit + group);
+            first += partial[i];
+            second += partial[strip.lanes + i];
+        }
+        double inverse = cvy_norm_inverse_deviation(kernel, with->variance[strip.channel + i]);
+        with->db[strip.channel + i] = (float)first;
+        with->dw[strip.channel + i] = (float)(second * inverse);
+    }
+}
+
+void cvy_norm_sum_gradients(const cvy_cpu_kernel *kernel, void *scratch, cvy_norm_strips strips,
+                            const cvy_norm_gradients *with)
+{
 #pragma omp parallel for schedule(static) if (kernel->elements > CVY_CPU_SERIAL_ELEMENTS)
-    for (int64_t index = 0; index < units; index++) {
+    for (int64_t index = strips.first * kernel->groups; index < strips.last * kernel->groups; index++) {
         sum_gradient_unit(kernel, with->x, with->dy, with->mean, index, partial_sums(kernel, scratch, index));
     }
-    for (int64_t index = 0; index < units; index += kernel->groups) {
-        cvy_strip strip = cvy_norm_unit_get(kernel, index).strip;
-        for (int64_t i = 0; i < strip.valid; i++) {
-            double first = 0, second = 0;
-            for (int64_t group = 0; group < kernel->groups; group++) {
-                const double *partial = partial_sums(kernel, scratch, index + group);
-                first += partial[i];
-                second += partial[strip.lanes + i];
-            }
-            double inverse = cvy_norm_inverse_deviation(kernel, with->variance[strip.channel + i]);
-            with->db[strip.channel + i] = (float)first;
-            with->dw[strip.channel + i] = (float)(second * inverse);
-        }
+    for (int64_t index = strips.first; index < strips.last; index++) {
+        finish_gradients(kernel, scratch, index, with);
     }
 }

@@ -10,6 +10,11 @@ typedef struct cvy_norm_unit {
     int64_t first, last;
 } cvy_norm_unit;
 
+/** Strips [first, last), which two passes go over before the next ones follow. */
+typedef struct cvy_norm_strips {
+    int64_t first, last;
+} cvy_norm_strips;
+
 /** What the backward passes read and write; members that a pass does not have are NULL. */
 typedef struct cvy_norm_gradients {
     const float *x, *dy, *w, *mean, *variance;
@@ -19,9 +24,16 @@ typedef struct cvy_norm_gradients {
 /** Cut the work of a kernel whose op is a batch norm of an activation. */
 void cvy_norm_setup(cvy_cpu_kernel *kernel);
 
-/** Pieces of work; those of a strip follow each other. */
-int64_t cvy_norm_units(const cvy_cpu_kernel *kernel);
+/** All strips. */
+cvy_norm_strips cvy_norm_all_strips(const cvy_cpu_kernel *kernel);
 
+/**
+ * Go to the next strips, as many as a second pass over @p tensors activations will still find in the cache; start with
+ * {0, 0}. False after the last. Changes when work is done, not what comes out.
+ */
+bool cvy_norm_next_strips(const cvy_cpu_kernel *kernel, int tensors, cvy_norm_strips *strips);
+
+/** Piece @p index of the work, counted from the first strip. Those of a strip follow each other. */
 cvy_norm_unit cvy_norm_unit_get(const cvy_cpu_kernel *kernel, int64_t index);
 
 /** A walk over the rows of a unit, which must outlive it. */
@@ -30,10 +42,12 @@ cvy_walk cvy_norm_unit_walk(const cvy_cpu_kernel *kernel, const cvy_norm_unit *u
 /** 1 / sqrt(variance + epsilon). */
 double cvy_norm_inverse_deviation(const cvy_cpu_kernel *kernel, float variance);
 
-/** Mean and biased variance of each channel. */
-void cvy_norm_measure(const cvy_cpu_kernel *kernel, const float *x, void *scratch, float *mean, float *variance);
+/** Mean and biased variance of each channel of some strips. */
+void cvy_norm_measure(const cvy_cpu_kernel *kernel, const float *x, void *scratch, cvy_norm_strips strips, float *mean,
+                      float *variance);
 
-/** dw and db from x, dy, mean and variance. */
-void cvy_norm_sum_gradients(const cvy_cpu_kernel *kernel, void *scratch, const cvy_norm_gradients *with);
+/** dw and db of some strips from x, dy, mean and variance. */
+void cvy_norm_sum_gradients(const cvy_cpu_kernel *kernel, void *scratch, cvy_norm_strips strips,
+                            const cvy_norm_gradients *with);
 
 #endif

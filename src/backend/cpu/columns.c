@@ -1,11 +1,13 @@
-/* Formats become strides here, once; sums take four rows at a time, so that the running sums are loaded and stored once. */
+/* Formats become strides here, once. */
 #include "backend/cpu/columns.h"
+
+#include <string.h>
 
 #include "backend/cpu/vector.h"
 #include "base/checked.h"
 
-/* Rows are at least this wide where positions follow each other without a gap: four registers of AVX2. */
-enum { ROW = 32 };
+/* About the width of other rows of positions without a gap between them: the cost of starting a loop does not show. */
+enum { LONG_ROW = 128 };
 
 bool cvy_columns_fit(const cvy_tensor *tensor)
 {
@@ -59,7 +61,8 @@ cvy_strip cvy_columns_strip(const cvy_columns *columns, int64_t index)
     bool padded = columns->position_stride == columns->lanes;
     strip.lanes = padded ? columns->lanes : strip.valid;
     bool dense = columns->position_stride == strip.lanes;
-    strip.width = dense ? strip.lanes * cvy_ceil_div(ROW, cvy_min_i64(strip.lanes, ROW)) : strip.lanes;
+    int64_t row = CVY_COLUMNS_ROW % strip.lanes == 0 ? CVY_COLUMNS_ROW : LONG_ROW;
+    strip.width = dense ? strip.lanes * cvy_max_i64(1, row / strip.lanes) : strip.lanes;
     return strip;
 }
 
@@ -94,30 +97,34 @@ void cvy_columns_repeat(const cvy_strip *strip, float *row)
 void cvy_columns_fold(const cvy_strip *strip, const float *row, double *lane_out)
 {
     for (int64_t i = 0; i < strip->lanes; i++) {
-        double sum = 0;
-        for (int64_t j = i; j < strip->width; j += strip->lanes) {
-            sum += row[j];
+        lane_out[i] = row[i];
+    }
+    for (int64_t i = strip->lanes; i < strip->width; i += strip->lanes) {
+        for (int64_t lane = 0; lane < strip->lanes; lane++) {
+            lane_out[lane] += row[i + lane];
         }
-        lane_out[i] = sum;
+    }
+}
+
+CVY_INLINE void sum_rows(const float *x, int64_t rows, int64_t width, int64_t stride, float *sum)
+{
+    for (int64_t row = 0; row < rows; row++) {
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++) {
+            sum[i] += x[row * stride + i];
+        }
     }
 }
 
 CVY_VECTOR void cvy_columns_sum(const float *x, const cvy_matrix *matrix, float *sum)
 {
-    int64_t width = matrix->width, stride = matrix->stride, row = 0;
-    for (; row + 4 <= matrix->rows; row += 4) {
-        const float *at = x + row * stride;
-#pragma omp simd
-        for (int64_t i = 0; i < width; i++) {
-            sum[i] += (at[i] + at[i + stride]) + (at[i + 2 * stride] + at[i + 3 * stride]);
-        }
+    if (matrix->width == CVY_COLUMNS_ROW) {
+        float held[CVY_COLUMNS_ROW];
+        memcpy(held, sum, sizeof held);
+        sum_rows(x, matrix->rows, CVY_COLUMNS_ROW, CVY_COLUMNS_ROW, held);
+        memcpy(sum, held, sizeof held);
+    } else {
+        sum_rows(x, matrix->rows, matrix->width, matrix->stride, sum);
     }
-    for (; row <= matrix->rows; row++) {
-        const float *at = x + row * stride;
-        int64_t here = row < matrix->rows ? width : matrix->tail;
-#pragma omp simd
-        for (int64_t i = 0; i < here; i++) {
-            sum[i] += at[i];
-        }
-    }
+    sum_rows(x + matrix->rows * matrix->stride, 1, matrix->tail, 0, sum);
 }

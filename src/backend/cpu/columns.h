@@ -2,18 +2,21 @@
  * An activation of any format as columns: matrices in which each column belongs to one channel. Kernels that go by
  * channels (norms, pooling over space) are written once, over such matrices, for all formats.
  *
- * A *strip* is a set of channels whose values lie side by side: one channel in plain format, 8 or 16 in the blocked ones,
- * up to CVY_COLUMNS_WIDTH in channels-last and in n,c. A *position* is a place in space. Where the positions of a strip
- * follow each other without a gap, a row holds several of them, so that a loop over a row fills vector registers even in
- * plain format: the columns then repeat with a period of `lanes`.
+ * A *strip* is a set of channels whose values lie side by side: one channel in plain format, 8 or 16 in the blocked
+ * ones, up to CVY_COLUMNS_WIDTH in channels-last and in n,c. A *position* is a place in space. Where the positions of a
+ * strip follow each other without a gap, a row holds several of them, so that a loop over a row fills vector registers
+ * even in plain format: the columns then repeat with a period of `lanes`. Rows are gone through one after the other:
+ * taking several at once saves instructions, but the jumps between them halve what the hardware's prefetchers bring.
  */
 #ifndef CVY_BACKEND_CPU_COLUMNS_H
 #define CVY_BACKEND_CPU_COLUMNS_H
 
 #include "tensor/tensor.h"
 
-/** The widest row. */
-enum { CVY_COLUMNS_WIDTH = 256 };
+enum {
+    CVY_COLUMNS_WIDTH = 256, /**< of the widest row */
+    CVY_COLUMNS_ROW = 32,    /**< of a row where lanes divide it: its sums stay in registers */
+};
 
 /** How an activation falls into strips. Strides in elements. */
 typedef struct cvy_columns {

@@ -1,8 +1,8 @@
 /*
  * What the kernels of the CPU backend share: a kernel, a family of kernels, and how work is cut over threads.
  *
- * Work is cut by the shape alone and partial sums are merged in a fixed order, so a result does not depend on the number
- * of threads, bit for bit.
+ * Work is cut by the shape alone and partial sums are merged in a fixed order, so a result does not depend on the
+ * number of threads, bit for bit.
  */
 #ifndef CVY_BACKEND_CPU_CPU_H
 #define CVY_BACKEND_CPU_CPU_H

@@ -1,7 +1,7 @@
 /*
- * Dropout, forward and backward alike: the mask is a function of the seed, the layer, the step, the sample and the logical
- * element (n,c,d,h,w order), so it is drawn anew each time and is the same for every format and thread count. A Philox
- * block gives four elements.
+ * Dropout, forward and backward alike: the mask is a function of the seed, the layer, the step, the sample and the
+ * logical element (n,c,d,h,w order), so it is drawn anew each time and is the same for every format and thread count. A
+ * Philox block gives four elements.
  *
  * Masks are drawn along the logical order, for a stretch or a tile that stays in the first-level cache, then laid over
  * memory: straight where memory follows the logical order, transposed where channels lie innermost.
@@ -70,8 +70,8 @@ CVY_VECTOR static void apply_stretch(const float *x, const float *mask, float *y
 {
 #pragma omp simd
     for (int64_t i = 0; i < count; i++) {
-        float kept = x[i] * mask[i];
-        y[i] = mask[i] > 0 ? kept : 0;
+        float kept = mask[i] > 0 ? x[i] : 0;
+        y[i] = kept * mask[i];
     }
 }
 
@@ -108,8 +108,8 @@ CVY_VECTOR static void apply_tile(const tile *at, const float *x, float (*mask)[
         float *to = y + i * at->stride;
 #pragma omp simd
         for (int64_t lane = 0; lane < at->lanes; lane++) {
-            float kept = from[lane] * mask[lane][i];
-            to[lane] = mask[lane][i] > 0 ? kept : 0;
+            float kept = mask[lane][i] > 0 ? from[lane] : 0;
+            to[lane] = kept * mask[lane][i];
         }
     }
 }

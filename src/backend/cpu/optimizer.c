@@ -1,9 +1,9 @@
 /*
- * Weight updates: one pass over gradients, weights and state, padding included (it is zero and stays zero). A chunk whose
- * gradients are not all finite is left as it was, so that NaN never reaches a weight; the rest is updated.
+ * Weight updates: one pass over gradients, weights and state, padding included (it is zero and stays zero). A chunk
+ * whose gradients are not all finite is left as it was, so that NaN never reaches a weight; the rest is updated.
  *
- * A float is not finite where its exponent is all ones, so the largest magnitude, taken as an integer, tells for a whole
- * chunk; the chunk is then in the cache for the update.
+ * A float is not finite where its exponent is all ones, so the largest magnitude, taken as an integer, tells for a
+ * whole chunk; the chunk is then in the cache for the update.
  */
 #include <math.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /*
- * Max and average pooling, both passes, over every activation format. An output row is worked on in segments that stay in
- * the first-level cache; for each position of the window (a tap), in kd,kh,kw order, all outputs of the segment whose
- * input is inside take it in one loop: along channels where they lie innermost, along w in plain format.
+ * Max and average pooling, both passes, over every activation format. An output row is worked on in segments that stay
+ * in the first-level cache; for each position of the window (a tap), in kd,kh,kw order, all outputs of the segment
+ * whose input is inside take it in one loop: along channels where they lie innermost, along w in plain format.
  *
- * Backward, a thread owns a strip of a sample, since windows overlap: no two threads add to one element, and the order of
- * additions is that of the outputs.
+ * Backward, a thread owns a strip of a sample, since windows overlap: no two threads add to one element, and the order
+ * of additions is that of the outputs.
  */
 #include <string.h>
 
@@ -133,7 +133,8 @@ static void average_segment(const cvy_pool *pool, const cvy_pool_segment *segmen
     }
 }
 
-static void largest_segment(const cvy_pool *pool, const cvy_pool_segment *segment, const float *x, float *y, uint8_t *window)
+static void largest_segment(const cvy_pool *pool, const cvy_pool_segment *segment, const float *x, float *y,
+                            uint8_t *window)
 {
     segment_values all;
     int64_t lanes = segment->to.lanes, outputs = segment->last - segment->first;

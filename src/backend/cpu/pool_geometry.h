@@ -21,9 +21,9 @@ typedef struct cvy_pool_segment {
 } cvy_pool_segment;
 
 /**
- * One position of the window over a segment: outputs [first, last) whose input there is not padding, as a loop over rows
- * and columns with unit step in the output's values: rows are outputs and columns channels, or there is one row of outputs
- * where channels do not lie innermost.
+ * One position of the window over a segment: outputs [first, last) whose input there is not padding, as a loop over
+ * rows and columns with unit step in the output's values: rows are outputs and columns channels, or there is one row of
+ * outputs where channels do not lie innermost.
  */
 typedef struct cvy_pool_tap {
     int64_t index;       /**< in kd,kh,kw order */

@@ -1,7 +1,7 @@
 /*
  * Global pooling: the mean over space of each sample and channel, over every activation format by way of columns. Sums
- * are in float within a chunk and in double over chunks. y has one position, so any format keeps channel c of sample n at
- * n times the padded channels plus c.
+ * are in float within a chunk and in double over chunks. y has one position, so any format keeps channel c of sample n
+ * at n times the padded channels plus c.
  */
 #include <string.h>
 
@@ -22,10 +22,12 @@ static void mean_of_unit(const cvy_columns *columns, const float *x, int64_t ind
     int64_t sample = index / columns->strips;
     cvy_strip strip = cvy_columns_strip(columns, index % columns->strips);
     int64_t chunk = cvy_max_i64(16, CVY_CPU_CHUNK / strip.lanes), last = (sample + 1) * columns->area;
-    double all[CVY_COLUMNS_WIDTH] = {0}, here[CVY_COLUMNS_WIDTH];
+    double all[CVY_COLUMNS_WIDTH], here[CVY_COLUMNS_WIDTH];
+    float row[CVY_COLUMNS_WIDTH];
+    memset(all, 0, (size_t)strip.lanes * sizeof all[0]);
     for (int64_t first = sample * columns->area; first < last; first += chunk) {
         cvy_walk walk = start_walk(columns, &strip, sample);
-        float row[CVY_COLUMNS_WIDTH] = {0};
+        memset(row, 0, (size_t)strip.width * sizeof row[0]);
         walk.next = first;
         walk.last = cvy_min_i64(first + chunk, last);
         cvy_walk_next(&walk);

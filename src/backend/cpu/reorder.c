@@ -2,8 +2,8 @@
  * Reorders between activation formats in single precision, and of any tensor into a layout that is the same. A flatten,
  * n,c,(d),h,w to n,c*d*h*w or back, is a reorder from or to the plain format.
  *
- * Every activation format keeps 8 channels from a multiple of 8 on at one stride, and positions at another; so a tile of
- * 8 channels by some positions is a transpose with two strides a side. Padding of the target becomes zero.
+ * Every activation format keeps 8 channels from a multiple of 8 on at one stride, and positions at another; so a tile
+ * of 8 channels by some positions is a transpose with two strides a side. Padding of the target becomes zero.
  */
 #include <string.h>
 
@@ -68,15 +68,37 @@ CVY_VECTOR static void gather_full_tile(const tile *at, const float *from, float
     }
 }
 
-/* Positions innermost in the target. */
-CVY_VECTOR static void scatter_tile(const tile *at, const float *from, float *to)
+/* Positions innermost in the target, a whole group of channels: side by side first, then pulled apart by registers. */
+CVY_VECTOR static void scatter_full_tile(const tile *at, const float *from, float *to)
 {
-    int64_t from_position = at->from_position, positions = at->positions;
+    float packed[POSITIONS * LANES];
+    const float *source = from;
+    if (at->from_position != LANES) {
+        source = packed;
+        for (int64_t i = 0; i < at->positions; i++) {
+            memcpy(packed + i * LANES, from + i * at->from_position, LANES * sizeof *packed);
+        }
+    }
+    float *a = to, *b = a + at->to_lane, *c = b + at->to_lane, *d = c + at->to_lane;
+    float *e = d + at->to_lane, *f = e + at->to_lane, *g = f + at->to_lane, *h = g + at->to_lane;
+#pragma omp simd
+    for (int64_t i = 0; i < at->positions; i++) {
+        a[i] = source[i * LANES];
+        b[i] = source[i * LANES + 1];
+        c[i] = source[i * LANES + 2];
+        d[i] = source[i * LANES + 3];
+        e[i] = source[i * LANES + 4];
+        f[i] = source[i * LANES + 5];
+        g[i] = source[i * LANES + 6];
+        h[i] = source[i * LANES + 7];
+    }
+}
+
+static void scatter_part_tile(const tile *at, const float *from, float *to)
+{
     for (int64_t k = 0; k < at->lanes; k++) {
-        const float *source = from + k * at->from_lane;
-        float *target = to + k * at->to_lane;
-        for (int64_t i = 0; i < positions; i++) {
-            target[i] = source[i * from_position];
+        for (int64_t i = 0; i < at->positions; i++) {
+            to[k * at->to_lane + i] = from[k * at->from_lane + i * at->from_position];
         }
     }
 }
@@ -96,7 +118,7 @@ static void gather_part_tile(const tile *at, const float *from, float *to)
 static void copy_tile(const tile *at, const float *from, float *to)
 {
     if (at->to_position == 1 && at->to_lane != 1) {
-        scatter_tile(at, from, to);
+        (at->lanes == LANES && at->from_lane == 1 ? scatter_full_tile : scatter_part_tile)(at, from, to);
     } else if (at->lanes == LANES) {
         gather_full_tile(at, from, to);
     } else {

@@ -15,4 +15,7 @@
 #define CVY_VECTOR
 #endif
 
+/** A loop that is written once and compiled into its callers, with their constants. */
+#define CVY_INLINE static inline __attribute__((always_inline))
+
 #endif

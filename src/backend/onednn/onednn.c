@@ -30,12 +30,13 @@ extern const cvy_backend cvy_backend_onednn;
 
 /*
  * The library names an implementation by how it works: jit (kernels made at run time), brgconv, brgemm, …; gemm, with
- * the product's own implementation around it ("x64:gemm:jit"), which a convolution reaches through im2col; "…:any" is
- * plain loops. A dense layer is a matrix product to begin with.
+ * the product's own implementation around it ("x64:gemm:jit"), which a convolution reaches through im2col; ref, plain
+ * loops, of which only reorders get here (their "simple:any" is a copy at the speed of memory). A dense layer is a
+ * matrix product to begin with.
  */
 static cvy_quality judge(cvy_op_kind kind, const char *implementation)
 {
-    if (strstr(implementation, ":any")) {
+    if (strstr(implementation, "ref:any")) {
         return CVY_QUALITY_SLOW;
     }
     bool product = strstr(implementation, "gemm") && !strstr(implementation, "brgemm");
@@ -131,8 +132,9 @@ static cvy_status create(const cvy_op *op, cvy_kernel **kernel_out)
     kernel->base = (cvy_kernel){.backend = &cvy_backend_onednn, .op = *op};
     dnnl_status_t made = fill(kernel, &problem);
     CVY_REQUIRE_GOTO(status, done, made != dnnl_out_of_memory, CVY_ERR_MEMORY, "onednn: no memory for a kernel");
-    CVY_REQUIRE_GOTO(status, done, made == dnnl_success, CVY_ERR_UNSUPPORTED, "onednn: cannot make %s of %s (status %d)",
-                     kernel->algorithm, cvy_op_kind_name(op->kind), (int)made);
+    CVY_REQUIRE_GOTO(status, done, made == dnnl_success, CVY_ERR_UNSUPPORTED,
+                     "onednn: cannot make %s of %s (status %d)", kernel->algorithm, cvy_op_kind_name(op->kind),
+                     (int)made);
     *kernel_out = &kernel->base;
     kernel = NULL;
     status = CVY_OK;

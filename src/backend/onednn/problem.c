@@ -7,8 +7,8 @@
  *   relu             its max(x, 0) turns NaN into 0, which would hide a divergence
  *   add, global pool no faster than one vectorised loop
  *   max pool         3 to 10 times slower than such loops, training with its index (2.6, AVX2)
- *   ":any"           implementations for any machine: plain loops; its reference convolution takes 20 to 30 times as long
- *                    as Convoy's. Reorders may be so: no other backend knows the formats of weights
+ *   ":any"           implementations for any machine: plain loops; its reference convolution takes 20 to 30 times as
+ *                    long as Convoy's. Reorders may be so: no other backend knows the formats of weights
  *   f64              it has no such type
  */
 #include "backend/onednn/problem.h"
@@ -145,6 +145,13 @@ static int find_argument(cvy_op_kind kind, cvy_role role)
     return argument[role];
 }
 
+static bool is_plain(const cvy_tensor *tensor)
+{
+    cvy_tensor plain = *tensor;
+    plain.format = CVY_FORMAT_PLAIN;
+    return cvy_tensor_same_layout(tensor, &plain);
+}
+
 /*
  * A reorder may name its sides by different shapes (a flatten; weights with and without g). The logical order is the
  * same, and plain is the logical order, so the plain side takes the other's shape.
@@ -156,8 +163,8 @@ static bool match_reorder(const cvy_op *op, layouts *all)
     if (op->kind != CVY_OP_REORDER || cvy_shape_equal(&x->shape, &y->shape)) {
         return true;
     }
-    bool plain_y = y->format == CVY_FORMAT_PLAIN;
-    if (!plain_y && x->format != CVY_FORMAT_PLAIN) {
+    bool plain_y = is_plain(y);
+    if (!plain_y && !is_plain(x)) {
         return false;
     }
     cvy_tensor plain = plain_y ? *x : *y;

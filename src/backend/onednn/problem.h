@@ -1,4 +1,6 @@
-/* An op as a primitive descriptor of the library: which primitive, in which formats, which operand is which argument. */
+/*
+ * An op as a primitive descriptor of the library: which primitive, in which formats, which operand is which argument.
+ */
 #ifndef CVY_BACKEND_ONEDNN_PROBLEM_H
 #define CVY_BACKEND_ONEDNN_PROBLEM_H
 

@@ -185,8 +185,9 @@ cvy_status cvy_ref_norm_commit(const cvy_ref_kernel *kernel, const cvy_run *run)
     for (int64_t c = 0; c < mean->elements; c++) {
         cvy_ref_store(running_mean, c,
                       (1.0 - momentum) * cvy_ref_load(running_mean, c) + momentum * cvy_ref_load(mean, c));
-        cvy_ref_store(running_variance, c, (1.0 - momentum) * cvy_ref_load(running_variance, c) +
-                                               momentum * unbiased * cvy_ref_load(variance, c));
+        cvy_ref_store(running_variance, c,
+                      (1.0 - momentum) * cvy_ref_load(running_variance, c) +
+                          momentum * unbiased * cvy_ref_load(variance, c));
     }
     return CVY_OK;
 }

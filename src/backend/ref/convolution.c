@@ -136,27 +136,38 @@ cvy_status cvy_ref_convolution_data(const cvy_ref_kernel *kernel, const cvy_run 
     return CVY_OK;
 }
 
+/* Sum over one row of outputs, at n,f,od,oh, of dy times x at tap kw; @p x_row is where the row of inputs begins. */
+static double sum_over_row(const convolution *parts, int64_t x_row, int64_t dy_row, int64_t kw)
+{
+    const int64_t *x_at = parts->x->at[CVY_REF_W];
+    const int64_t *dy_at = parts->y->at[CVY_REF_W];
+    double sum = 0.0;
+    for (int64_t ow = 0; ow < parts->out[2]; ow++) {
+        int64_t i = cvy_ref_tap(parts->window, 2, ow, kw);
+        if (i >= 0 && i < parts->in[2]) {
+            sum += cvy_ref_load(parts->x, x_row + x_at[i]) * cvy_ref_load(parts->y, dy_row + dy_at[ow]);
+        }
+    }
+    return sum;
+}
+
 /* Sum over samples and positions of x at tap k times dy, for filter f and channel c. */
 static double sum_over_samples(const convolution *parts, int64_t f, int64_t c, const int64_t k[3])
 {
     const cvy_ref_tensor *x = parts->x;
     const cvy_ref_tensor *dy = parts->y;
+    const int64_t rows[3] = {dy->extent[CVY_REF_N], parts->out[0], parts->out[1]};
+    int64_t row[3] = {0, 0, 0}; /* n, od, oh */
     double sum = 0.0;
-    for (int64_t n = 0; n < dy->extent[CVY_REF_N]; n++) {
-        int64_t x_plane = cvy_ref_plane(x, n, c);
-        int64_t dy_plane = cvy_ref_plane(dy, n, f);
-        int64_t o[3] = {0, 0, 0};
-        do {
-            int64_t i[3];
-            for (int axis = 0; axis < 3; axis++) {
-                i[axis] = cvy_ref_tap(parts->window, axis, o[axis], k[axis]);
-            }
-            if (is_inside(i, parts->in)) {
-                sum += cvy_ref_load(x, x_plane + cvy_ref_point(x, CVY_REF_D, i)) *
-                       cvy_ref_load(dy, dy_plane + cvy_ref_point(dy, CVY_REF_D, o));
-            }
-        } while (cvy_ref_next(o, parts->out));
-    }
+    do {
+        int64_t d = cvy_ref_tap(parts->window, 0, row[1], k[0]);
+        int64_t h = cvy_ref_tap(parts->window, 1, row[2], k[1]);
+        if (d >= 0 && d < parts->in[0] && h >= 0 && h < parts->in[1]) {
+            int64_t x_row = cvy_ref_plane(x, row[0], c) + x->at[CVY_REF_D][d] + x->at[CVY_REF_H][h];
+            int64_t dy_row = cvy_ref_plane(dy, row[0], f) + dy->at[CVY_REF_D][row[1]] + dy->at[CVY_REF_H][row[2]];
+            sum += sum_over_row(parts, x_row, dy_row, k[2]);
+        }
+    } while (cvy_ref_next(row, rows));
     return sum;
 }
 

@@ -46,8 +46,8 @@ cvy_status cvy_ref_relu_forward(const cvy_ref_kernel *kernel, const cvy_run *run
 cvy_status cvy_ref_relu_data(const cvy_ref_kernel *kernel, const cvy_run *run)
 {
     (void)run;
-    map_elements(cvy_ref_find(kernel, CVY_ROLE_Y), cvy_ref_find(kernel, CVY_ROLE_DY),
-                 cvy_ref_find(kernel, CVY_ROLE_DX), rectify_gradient);
+    map_elements(cvy_ref_find(kernel, CVY_ROLE_Y), cvy_ref_find(kernel, CVY_ROLE_DY), cvy_ref_find(kernel, CVY_ROLE_DX),
+                 rectify_gradient);
     return CVY_OK;
 }
 

@@ -45,8 +45,7 @@ static int64_t tap_index(const cvy_window *window, const int64_t k[3])
 
 static int64_t load_winner(const cvy_ref_tensor *window, int64_t offset)
 {
-    return window->dtype == CVY_U8 ? ((const uint8_t *)window->data)[offset]
-                                   : ((const int32_t *)window->data)[offset];
+    return window->dtype == CVY_U8 ? ((const uint8_t *)window->data)[offset] : ((const int32_t *)window->data)[offset];
 }
 
 static void store_winner(const cvy_ref_tensor *window, int64_t offset, int64_t winner)

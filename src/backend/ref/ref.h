@@ -107,7 +107,7 @@ static inline int64_t cvy_ref_position(const cvy_window *window, int axis, int64
     return distance >= 0 && distance % window->stride[axis] == 0 && o < positions ? o : -1;
 }
 
-/** Advance d,h,w within @p extent, w fastest; false after the last. Start from {0, 0, 0}. */
+/** Advance three indices within @p extent, the last fastest; false after the last of all. Start from {0, 0, 0}. */
 static inline bool cvy_ref_next(int64_t index[3], const int64_t extent[3])
 {
     for (int axis = 2; axis >= 0; axis--) {
