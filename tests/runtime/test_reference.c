@@ -223,7 +223,8 @@ static cvy_executor_result run(const net *n, cvy_schedule_kind kind)
 static void compare_output(net *n, const char *key)
 {
     (void)run(n, CVY_SCHEDULE_EVALUATE);
-    int buffer = cvy_executor_find(n->executor, CVY_SCHEDULE_EVALUATE, CVY_CONTENT_OUTPUT, cvy_model_output(n->model), -1);
+    int layer = cvy_model_output(n->model);
+    int buffer = cvy_executor_find(n->executor, CVY_SCHEDULE_EVALUATE, CVY_CONTENT_OUTPUT, layer, -1);
     assert_true(buffer >= 0);
     const cvy_tensor *tensor = &n->plan->schedule[CVY_SCHEDULE_EVALUATE].buffer[buffer].tensor;
     double *value = copy_logical(tensor, cvy_executor_memory(n->executor, CVY_SCHEDULE_EVALUATE, buffer));
@@ -268,7 +269,7 @@ static void compare_step(net *n)
             parameters++;
         }
     }
-    assert_int_equal(parameters, json_object_size(child(n->reference, "state"))); /* none of PyTorch's is missing here */
+    assert_int_equal(parameters, json_object_size(child(n->reference, "state"))); /* none of PyTorch's is missing */
     assert_int_equal(gradients, json_object_size(child(n->reference, "gradients")));
 }
 
