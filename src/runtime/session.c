@@ -110,15 +110,13 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
     return cvy_plan_create(session->model, &wanted, &session->plan);
 }
 
-cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *options, bool training, bool with_data,
-                            cvy_session *session)
+static cvy_status set_up(cvy_session *session, const cvy_train_options *options, bool training, bool with_data)
 {
-    *session = (cvy_session){.model = model};
     CVY_TRY(check_options(options));
     cvy_memory_keep();
     cvy_machine_get_local(&session->machine);
     set_threads(session, options);
-    session->classes = find_loss(model) == CVY_OP_SOFTMAX_CROSS_ENTROPY;
+    session->classes = find_loss(session->model) == CVY_OP_SOFTMAX_CROSS_ENTROPY;
     if (with_data) {
         CVY_TRY(open_data(session, options));
     }
@@ -127,11 +125,20 @@ cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *opt
     return cvy_executor_create(session->plan, &session->executor);
 }
 
+cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *options, bool training, bool with_data,
+                            cvy_session *session)
+{
+    *session = (cvy_session){.model = model};
+    CVY_TRY(cvy_comm_open(NULL, &session->comm));
+    return cvy_comm_agree(session->comm, set_up(session, options, training, with_data));
+}
+
 void cvy_session_close(cvy_session *session)
 {
     cvy_executor_destroy(&session->executor);
     cvy_plan_destroy(&session->plan);
     cvy_data_close(&session->data);
+    cvy_comm_close(&session->comm);
 }
 
 cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_options *options, cvy_split split,

@@ -3,6 +3,7 @@
 #define CVY_RUNTIME_SESSION_H
 
 #include "convoy/train.h"
+#include "comm/comm.h"
 #include "data/data.h"
 #include "machine/machine.h"
 #include "runtime/executor.h"
@@ -10,6 +11,7 @@
 typedef struct cvy_session {
     const cvy_model *model;
     cvy_machine machine;       /**< this one */
+    cvy_comm *comm;            /**< joins the ranks of the run */
     cvy_data *data;            /**< NULL where random numbers will do */
     cvy_plan *plan;
     cvy_executor *executor;

@@ -134,7 +134,7 @@ static void test_convolutions_equal_plain_loops(void **state)
 static void pool(const padded *x, int64_t plane, const cvy_window *window, const int64_t o[3], double result_out[4])
 {
     const int64_t *k = window->kernel;
-    result_out[0] = result_out[1] = result_out[2] = 0.0;
+    memset(result_out, 0, 4 * sizeof *result_out);
     for (int64_t tap = k[0] * k[1] * k[2] - 1; tap >= 0; tap--) { /* backwards: the first of equals comes last */
         int64_t at[3] = {tap / k[2] / k[1], tap / k[2] % k[1], tap % k[2]};
         for (int axis = 0; axis < 3; axis++) {

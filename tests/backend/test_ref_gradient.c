@@ -5,8 +5,8 @@
  * (L(x_i + h) - L(x_i - h)) / 2h up to h^2; with h = 1e-5 and numbers of order 1 both that and the rounding of L stay
  * far below 1e-6 of the largest gradient.
  *
- * Duality, where y is linear in x (for a fixed mask, a fixed winner): sum of r y = sum of dx x. It covers every element at
- * once, differences only as many as time allows.
+ * Duality, where y is linear in x (for a fixed mask, a fixed winner): sum of r y = sum of dx x. It covers every element
+ * at once, differences only as many as time allows.
  */
 #include "backend/support.h"
 

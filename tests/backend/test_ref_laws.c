@@ -33,8 +33,10 @@ static void require_reference(const test_shape *shape, const cvy_op *op, double 
     }
 }
 
-/* Loops run in logical order in every format, so doubles agree to the bit; floats are the rounded doubles (2^-24, and
- * batch norms, which read rounded statistics, a little more). Outputs start as NaN, and padding has to be zero after. */
+/*
+ * Loops run in logical order in every format, so doubles agree to the bit; floats are the rounded doubles (2^-24, and
+ * batch norms, which read rounded statistics, a little more). Outputs start as NaN, and padding has to be zero after.
+ */
 static void test_formats_and_types_do_not_change_the_result(void **state)
 {
     static const cvy_format activations[] = {CVY_FORMAT_PLAIN, CVY_FORMAT_CHANNELS_LAST, CVY_FORMAT_C8, CVY_FORMAT_C16};

@@ -36,7 +36,7 @@ static void test_flop_of_alexnet_conv1(void **state)
 }
 
 /*
- * 32 filters of 16/4 channels, 3x3x3, at 8x8x8: 2 * 32 * 4 * 27 * 512 = 3,538,944; a weight less in 4 without groups.
+ * 32 filters of 16/4 channels, 3x3x3, at 8x8x8: 2 * 32 * 4 * 27 * 512 = 3,538,944; four times that without groups.
  */
 static void test_flop_of_groups_and_depth(void **state)
 {

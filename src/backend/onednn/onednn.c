@@ -31,8 +31,8 @@ extern const cvy_backend cvy_backend_onednn;
 /*
  * The library names an implementation by how it works: jit (kernels made at run time), brgconv, brgemm, …; gemm, with
  * the product's own implementation around it ("x64:gemm:jit"), which a convolution reaches through im2col; ref, plain
- * loops, of which only reorders get here (their "simple:any" is a copy at the speed of memory). A dense layer is a matrix
- * product to begin with.
+ * loops, of which only reorders get here (their "simple:any" is a copy at the speed of memory). A dense layer is a
+ * matrix product to begin with.
  */
 static cvy_quality judge(cvy_op_kind kind, const char *implementation)
 {
