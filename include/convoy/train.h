@@ -189,7 +189,8 @@ typedef struct cvy_throughput {
     int threads, format_changes;
     double peak_flops, bandwidth_Bps; /**< measured in this run: what the floor stands on */
     int rows;
-    cvy_profile_row *row;      /**< of one median iteration */
+    double measured_s;         /**< of all counted iterations */
+    cvy_profile_row *row;      /**< of all counted iterations, largest first */
 } cvy_throughput;
 
 /**
