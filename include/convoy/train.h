@@ -60,8 +60,8 @@ typedef struct cvy_train_options {
     int keep_checkpoints;      /**< last so many, besides the best */
     const char *timeline;      /**< Chrome trace file; NULL: none */
     int64_t timeline_steps;    /**< iterations that the timeline holds, from the first on */
-    const volatile int *stop;  /**< set to nonzero by a signal handler: save and stop with CVY_PREEMPTED, or with CVY_STOPPED where there is
-                                    nowhere to save; may be NULL */
+    const volatile int *stop;  /**< set to nonzero by a signal handler: save and stop with CVY_PREEMPTED, or with
+                                    CVY_STOPPED where there is nowhere to save; may be NULL */
 } cvy_train_options;
 
 #define CVY_TRAIN_OPTIONS_INIT                                                                           \
@@ -189,7 +189,8 @@ typedef struct cvy_throughput {
     int threads, format_changes;
     double peak_flops, bandwidth_Bps; /**< measured in this run: what the floor stands on */
     int rows;
-    cvy_profile_row *row;      /**< of one median iteration */
+    double measured_s;         /**< of all counted iterations */
+    cvy_profile_row *row;      /**< of all counted iterations, largest first */
 } cvy_throughput;
 
 /**

@@ -39,9 +39,11 @@ void cvy_error_prepend(const char *format, ...)
 int cvy_status_exit_code(cvy_status status)
 {
     static const int code[] = {
-        [CVY_OK] = 0,         [CVY_ERR_ARG] = 2,        [CVY_ERR_INPUT] = 2, [CVY_ERR_DATA] = 3,
-        [CVY_ERR_INFEASIBLE] = 4, [CVY_ERR_DIVERGED] = 5, [CVY_ERR_RANK] = 6,  [CVY_ERR_CHECKPOINT] = 7,
-        [CVY_ERR_IO] = 1,     [CVY_ERR_MEMORY] = 1,     [CVY_ERR_UNSUPPORTED] = 2, [CVY_STOPPED] = 1,      [CVY_PREEMPTED] = 75,
+        [CVY_OK] = 0,         [CVY_ERR_ARG] = 2,         [CVY_ERR_INPUT] = 2,
+        [CVY_ERR_DATA] = 3,   [CVY_ERR_INFEASIBLE] = 4,  [CVY_ERR_DIVERGED] = 5,
+        [CVY_ERR_RANK] = 6,   [CVY_ERR_CHECKPOINT] = 7,  [CVY_ERR_IO] = 1,
+        [CVY_ERR_MEMORY] = 1, [CVY_ERR_UNSUPPORTED] = 2, [CVY_STOPPED] = 1,
+        [CVY_PREEMPTED] = 75,
     };
     return (unsigned)status < sizeof code / sizeof code[0] ? code[status] : 1;
 }

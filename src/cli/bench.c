@@ -59,7 +59,7 @@ static void print_result(const cli_options *options, const cvy_throughput *t)
     printf("memory          %s at most, %s of it tensors\n", cvy_print_bytes((double)t->peak_memory_bytes, unit[0]),
            cvy_print_bytes((double)t->tensor_bytes, unit[1]));
     printf("format changes  %d an iteration\n\n", t->format_changes);
-    cli_print_profile(t->row, t->rows, t->iteration_s, options->log_view ? 0 : 8);
+    cli_print_profile(t->row, t->rows, t->measured_s, options->log_view ? 0 : 8);
 }
 
 static cvy_status run_bench(const cli_command *command, int argc, char **argv)

@@ -128,26 +128,47 @@ static bool format_fits(const cvy_layer *layer, cvy_format format)
 
 enum { MAX_CANDIDATES = 8 };
 
-/* Pairs (format of x, format of y) worth asking about, best first. */
-static int list_candidates(const question *q, cvy_format current, cvy_layer_formats candidate[MAX_CANDIDATES])
+/* Formats of activations that the user lets a convolution have, best first. */
+static int list_formats(const cvy_plan_options *options, cvy_format format[3])
 {
-    cvy_format blocked = q->options->block == 16 ? CVY_FORMAT_C16 : CVY_FORMAT_C8;
-    cvy_format order[3] = {blocked, CVY_FORMAT_CHANNELS_LAST, CVY_FORMAT_PLAIN};
-    int formats = 3;
-    switch (q->options->layout) {
-    case CVY_LAYOUT_PLAIN: order[0] = CVY_FORMAT_PLAIN; formats = 1; break;
-    case CVY_LAYOUT_CHANNELS_LAST: order[0] = CVY_FORMAT_CHANNELS_LAST; formats = 1; break;
-    case CVY_LAYOUT_BLOCKED: formats = 1; break;
+    cvy_format blocked = options->block == 16 ? CVY_FORMAT_C16 : CVY_FORMAT_C8;
+    switch (options->layout) {
+    case CVY_LAYOUT_PLAIN: format[0] = CVY_FORMAT_PLAIN; return 1;
+    case CVY_LAYOUT_CHANNELS_LAST: format[0] = CVY_FORMAT_CHANNELS_LAST; return 1;
+    case CVY_LAYOUT_BLOCKED: format[0] = blocked; return 1;
     case CVY_LAYOUT_AUTO: break;
     }
+    format[0] = blocked;
+    format[1] = CVY_FORMAT_CHANNELS_LAST;
+    format[2] = CVY_FORMAT_PLAIN;
+    return 3;
+}
+
+/*
+ * Pairs (format of x, format of y) worth asking about, best first: those that leave x as it is, and of them the one that
+ * changes nothing, before those that reorder it. Blocks are not for an image of few channels: padding would be most of it.
+ */
+static int list_candidates(const question *q, cvy_format current, cvy_layer_formats candidate[MAX_CANDIDATES])
+{
     const cvy_layer *source = &q->model->layer[q->layer->input[0]];
+    cvy_format format[3];
+    int formats = list_formats(q->options, format);
+    bool narrow = source->output.extent[1] * 2 < q->options->block;
     int count = 0;
     for (int i = 0; i < formats; i++) {
-        if (current != order[i]) { /* first layers take a plain image and give blocks */
-            candidate[count++] = (cvy_layer_formats){.input = current, .output = order[i]};
+        if (current == format[i] && current != CVY_FORMAT_PLAIN) {
+            candidate[count++] = (cvy_layer_formats){.input = current, .output = current};
         }
-        if (format_fits(source, order[i])) {
-            candidate[count++] = (cvy_layer_formats){.input = order[i], .output = order[i]};
+    }
+    for (int i = 0; i < formats; i++) {
+        if (current != format[i] || current == CVY_FORMAT_PLAIN) { /* first layers take a plain image and give blocks */
+            candidate[count++] = (cvy_layer_formats){.input = current, .output = format[i]};
+        }
+    }
+    for (int i = 0; i < formats; i++) {
+        bool blocked = format[i] == CVY_FORMAT_C8 || format[i] == CVY_FORMAT_C16;
+        if (current != format[i] && format_fits(source, format[i]) && (formats == 1 || !blocked || !narrow)) {
+            candidate[count++] = (cvy_layer_formats){.input = format[i], .output = format[i]};
         }
     }
     return count;

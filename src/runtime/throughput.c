@@ -62,9 +62,10 @@ static cvy_executor_batch fill_batch(const cvy_session *session, int64_t batch)
     return (cvy_executor_batch){.x = x, .label = label, .samples = batch};
 }
 
-static sample sum_phases(const cvy_session *session, double seconds)
+/* Seconds by phase since the profiles were reset. */
+static sample sum_phases(const cvy_session *session)
 {
-    sample sum = {.iteration = seconds};
+    sample sum = {0};
     const cvy_schedule *s = &session->plan->schedule[CVY_SCHEDULE_TRAIN];
     const cvy_step_profile *profile = cvy_executor_profile(session->executor, CVY_SCHEDULE_TRAIN);
     for (int i = 0; i < s->steps; i++) {
@@ -79,12 +80,14 @@ static sample sum_phases(const cvy_session *session, double seconds)
 typedef struct measuring {
     int64_t warmup, iterations;
     sample *samples;
+    double *total_s;
 } measuring;
 
 static cvy_status run_iterations(cvy_session *session, const cvy_train_options *options, const measuring *m)
 {
     cvy_executor_batch batch = fill_batch(session, options->batch);
     cvy_executor_result result;
+    sample before = {0};
     for (int64_t i = -m->warmup; i < m->iterations; i++) {
         cvy_run run = {.seed = options->seed,
                        .step = i + m->warmup,
@@ -92,11 +95,20 @@ static cvy_status run_iterations(cvy_session *session, const cvy_train_options *
                        .loss_scale = 1.0 / (double)options->batch,
                        .learning_rate = 1e-4, /* small: random labels must not make the numbers run away */
                        .update = i + m->warmup + 1};
-        cvy_executor_reset_profile(session->executor);
+        if (i == 0) {
+            cvy_executor_reset_profile(session->executor);
+        }
         double start_s = cvy_clock_s();
         CVY_TRY(cvy_executor_run(session->executor, CVY_SCHEDULE_TRAIN, &batch, &run, &result));
+        double seconds = cvy_clock_s() - start_s;
         if (i >= 0) {
-            m->samples[i] = sum_phases(session, cvy_clock_s() - start_s);
+            sample now = sum_phases(session);
+            m->samples[i] = (sample){.iteration = seconds,
+                                     .forward = now.forward - before.forward,
+                                     .backward = now.backward - before.backward,
+                                     .update = now.update - before.update};
+            before = now;
+            *m->total_s += seconds;
         }
     }
     return CVY_OK;
@@ -128,7 +140,7 @@ cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_option
     cvy_session session;
     cvy_throughput out = {.batch = options->batch, .iterations = iterations};
     cvy_rates rates;
-    measuring m = {warmup, iterations, cvy_calloc((size_t)iterations, sizeof(sample))};
+    measuring m = {warmup, iterations, cvy_calloc((size_t)iterations, sizeof(sample)), &out.measured_s};
     double *room = cvy_calloc((size_t)iterations, sizeof *room);
     cvy_status status = cvy_session_open(model, options, true, false, &session);
     CVY_TRY_GOTO(status, done, status);

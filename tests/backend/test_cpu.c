@@ -28,6 +28,8 @@ static const test_shape large_shapes[] = {
     CASE("large max pool", POOL_MAX(SQUARE(3, 2, 1, 1)), DIMS(1, 21, 9, 131)),
     CASE("wide max pool", POOL_MAX(SQUARE(2, 2, 1, 0)), DIMS(1, 300, 7, 6)),
     CASE("large average pool", POOL_AVERAGE(false, SQUARE(3, 2, 1, 1)), DIMS(1, 21, 9, 131)),
+    CASE("max pool with more padding than a stride", POOL_MAX(SQUARE(7, 2, 1, 3)), DIMS(2, 9, 11, 13)),
+    CASE("average pool with more padding", POOL_AVERAGE(true, SQUARE(7, 2, 1, 3)), DIMS(2, 9, 11, 13)),
     CASE("max pool to one position", POOL_MAX(SQUARE(6, 6, 1, 0)), DIMS(3, 20, 6, 6)),
     CASE("max pool of one position", POOL_MAX(SQUARE(3, 1, 1, 1)), DIMS(3, 20, 1, 1)),
     CASE("large global pool", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 300, 5, 5)),
@@ -256,6 +258,36 @@ static void test_batch_norm_keeps_digits_under_a_large_mean(void **state)
     }
 }
 
+/*
+ * Equal values: the first tap that is not padding wins, 4 (the middle of 3x3) in the corner, 3 beside it, 1 below it, 0
+ * elsewhere. A NaN at the input's end makes the last output NaN.
+ */
+static void test_max_pool_takes_the_first_of_equals(void **state)
+{
+    (void)state;
+    test_shape shape = CASE("equals", POOL_MAX(SQUARE(3, 2, 1, 1)), DIMS(1, 3, 5, 5));
+    cvy_run run = make_run(&shape);
+    for (int format = 0; format < FORMATS; format++) {
+        cvy_op op;
+        assert_true(make_op(&shape, CVY_PASS_FORWARD, CVY_F32, &op));
+        set_formats(&op, activation_formats[format], CVY_FORMAT_PLAIN);
+        test_operands operands = create_operands(&op);
+        const cvy_tensor *x = &op.operand[0].tensor, *y = &op.operand[1].tensor, *window = &op.operand[2].tensor;
+        cvy_layout from = cvy_tensor_layout(x), to = cvy_tensor_layout(y);
+        for (int64_t e = 0; e < 3 * 25; e++) {
+            set_element(CVY_F32, operands.data[0], element_offset(x, &from, e), e % 25 == 24 ? NAN : -2);
+        }
+        assert_int_equal(run_op(&cvy_backend_cpu, &op, operands.data, &run), CVY_OK);
+        for (int64_t e = 0; e < 3 * 9; e++) {
+            static const double first[9] = {4, 3, 3, 1, 0, 0, 1, 0, 4};
+            double value = get_element(CVY_F32, operands.data[1], element_offset(y, &to, e));
+            assert_true(e % 9 == 8 ? isnan(value) : value == -2);
+            assert_true(get_element(CVY_U8, operands.data[2], element_offset(window, &to, e)) == first[e % 9]);
+        }
+        destroy_operands(&operands);
+    }
+}
+
 /* The contract, word by word: element e of sample n is dropped where its lane of its Philox block is below p. */
 static void test_dropout_mask_is_that_of_the_logical_element(void **state)
 {
@@ -346,6 +378,7 @@ int main(void)
         cmocka_unit_test(test_in_place_equals_out_of_place),
         cmocka_unit_test(test_same_bits_for_any_number_of_threads),
         cmocka_unit_test(test_batch_norm_keeps_digits_under_a_large_mean),
+        cmocka_unit_test(test_max_pool_takes_the_first_of_equals),
         cmocka_unit_test(test_dropout_mask_is_that_of_the_logical_element),
         cmocka_unit_test(test_update_tells_a_gradient_that_is_not_finite),
         cmocka_unit_test(test_cross_entropy_of_large_scores_is_finite),

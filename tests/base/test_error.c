@@ -137,6 +137,7 @@ static void test_exit_codes(void **state)
         {CVY_ERR_IO, 1, "CVY_ERR_IO"},
         {CVY_ERR_MEMORY, 1, "CVY_ERR_MEMORY"},
         {CVY_ERR_UNSUPPORTED, 2, "CVY_ERR_UNSUPPORTED"},
+        {CVY_STOPPED, 1, "CVY_STOPPED"},
         {CVY_PREEMPTED, 75, "CVY_PREEMPTED"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

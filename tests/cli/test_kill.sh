@@ -1,6 +1,6 @@
 #!/bin/bash
-# kill -9 at random moments, resume, and the weights are those of the run that was left alone, bit for bit; and the other
-# ends of a run: a signal, NaN, a damaged checkpoint. Argument 1 is the program.
+# kill -9 at random moments, resume, and the weights are those of the run that was left alone, bit for bit; and the
+# other ends of a run: a signal, NaN, a damaged checkpoint. Argument 1 is the program.
 set -u
 convoy=$(realpath "$1")
 failures=0
@@ -29,7 +29,8 @@ layers:
   - {name: fc, kind: dense, outputs: 10}
   - {name: loss, kind: softmax-cross-entropy}
 MODEL
-options="--data digits --train-samples 310 --test-samples 50 --batch 32 --threads 1 --schedule cosine --checkpoint-every 4"
+options="--data digits --train-samples 310 --test-samples 50 --batch 32 --threads 1 --schedule cosine"
+options="$options --checkpoint-every 4"
 
 "$convoy" train ./net.yaml $options --epochs 6 --out whole --quiet >/dev/null || fail "the run that is left alone"
 newest() { ls -d "$1"/checkpoints/step-???????? | tail -n 1; }
@@ -73,7 +74,8 @@ wait $pid
 grep -q "stopped/checkpoints/step-" out || fail "the stop does not say what was saved: $(cat out err)"
 
 # a rate that makes numbers run away: code 5 and the layer
-"$convoy" train lenet5 --data digits --train-samples 640 --test-samples 10 --batch 32 --learning-rate 1e6 --quiet >/dev/null 2>err
+"$convoy" train lenet5 --data digits --train-samples 640 --test-samples 10 --batch 32 --learning-rate 1e6 --quiet \
+    >/dev/null 2>err
 [ $? -eq 5 ] || fail "a diverging run did not end with 5: $(cat err)"
 grep -q "layer [a-z0-9]*: " err || fail "a diverging run does not name the layer: $(cat err)"
 [ "$(wc -l <err)" -eq 1 ] || fail "more than one line: $(cat err)"

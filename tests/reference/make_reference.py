@@ -156,8 +156,7 @@ class ResNet(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
-# file: model as Convoy's command line names it, net, shape of a batch, classes (0: a regression), optimizer, elements
-# that are kept of a tensor
+# file: model as the command line names it, net, shape of a batch, classes (0: a regression), optimizer, samples kept
 NETS = {
     "lenet5": ("lenet5", LeNet5, (4, 1, 28, 28), 10, "momentum", 64),
     "lenet5-adamw": ("lenet5", LeNet5, (4, 1, 28, 28), 10, "adamw", 64),
