@@ -1,6 +1,6 @@
 /*
- * Checkpoints that meet trouble: any damage is told and passed over; a save that is killed, meets a full disk or runs out
- * of memory leaves the older checkpoints as they were.
+ * Checkpoints that meet trouble: any damage is told and passed over; a save that is killed, meets a full disk or runs
+ * out of memory leaves the older checkpoints as they were.
  */
 #include <setjmp.h>
 #include <stdarg.h>
