@@ -145,8 +145,9 @@ static int list_formats(const cvy_plan_options *options, cvy_format format[3])
 }
 
 /*
- * Pairs (format of x, format of y) worth asking about, best first: those that leave x as it is, and of them the one that
- * changes nothing, before those that reorder it. Blocks are not for an image of few channels: padding would be most of it.
+ * Pairs (format of x, format of y) worth asking about, best first: those that leave x as it is, and of them the one
+ * that changes nothing, before those that reorder it. Blocks are not for an image of few channels: padding would be
+ * most of it.
  */
 static int list_candidates(const question *q, cvy_format current, cvy_layer_formats candidate[MAX_CANDIDATES])
 {
