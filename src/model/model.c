@@ -22,22 +22,6 @@ static cvy_status fail_at_layer(const cvy_model *model, const cvy_layer *layer, 
     return cvy_fail_within(status, "layer %s", layer->name);
 }
 
-/* Room for one more entry; arrays double. */
-static cvy_status make_room(void **array, int count, int *capacity, size_t size)
-{
-    if (count < *capacity) {
-        return CVY_OK;
-    }
-    int larger = 2 * *capacity + 16;
-    void *grown = cvy_recalloc(*array, (size_t)*capacity, (size_t)larger, size);
-    if (!grown) {
-        return CVY_ERR_MEMORY;
-    }
-    *array = grown;
-    *capacity = larger;
-    return CVY_OK;
-}
-
 static bool is_name(const char *name)
 {
     size_t length = strnlen(name, CVY_MAX_NAME + 1);
@@ -107,8 +91,8 @@ static cvy_status add_parameter(cvy_model *model, const cvy_layer *layer, const 
 {
     char key[CVY_MAX_NAME + 32];
     CVY_TRY(cvy_shape_check(&spec->shape, spec->suffix));
-    CVY_TRY(make_room((void **)&model->parameter, model->parameters, &model->parameter_capacity,
-                      sizeof *model->parameter));
+    CVY_TRY(cvy_array_reserve(&model->parameter, model->parameters, &model->parameter_capacity,
+                              sizeof *model->parameter));
     snprintf(key, sizeof key, "%s.%s", layer->name, spec->suffix);
     char *name = cvy_strdup(key);
     if (!name) {
@@ -182,7 +166,7 @@ cvy_status cvy_model_add(cvy_model *model, const char *kind, const char *name, c
 {
     cvy_status status;
     CVY_TRY(check_new(model, name, options));
-    CVY_TRY(make_room((void **)&model->layer, model->layers, &model->layer_capacity, sizeof *model->layer));
+    CVY_TRY(cvy_array_reserve(&model->layer, model->layers, &model->layer_capacity, sizeof *model->layer));
     cvy_layer layer = {.name = cvy_strdup(name), .index = model->layers, .line = options ? cvy_yaml_line(options) : 0,
                        .inputs = inputs, .first_parameter = model->parameters};
     if (!layer.name) {
