@@ -87,7 +87,7 @@ static cvy_status describe_op(const cvy_model *model, const cvy_layer *layer, cv
     for (int i = 0; i < signature->places; i++) {
         cvy_role role = signature->place[i].role;
         cvy_tensor tensor;
-        bool biased = layer->parameters > 1;
+        bool biased = cvy_model_find_role(model, layer->index, CVY_ROLE_B) >= 0;
         if (role == CVY_ROLE_B && signature->place[i].optional && !biased) {
             continue;
         }

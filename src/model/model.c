@@ -266,6 +266,17 @@ int cvy_model_find_parameter(const cvy_model *model, const char *name)
     return cvy_names_find(&model->parameter_names, name);
 }
 
+int cvy_model_find_role(const cvy_model *model, int layer, cvy_role role)
+{
+    const cvy_layer *l = &model->layer[layer];
+    for (int i = l->first_parameter; i < l->first_parameter + l->parameters; i++) {
+        if (model->parameter[i].spec.role == role) {
+            return i;
+        }
+    }
+    return -1;
+}
+
 int cvy_model_output(const cvy_model *model) { return model->layer[model->layers - 1].input[0]; }
 
 const char *cvy_model_name(const cvy_model *model) { return model->name; }

@@ -75,6 +75,9 @@ int cvy_model_find_layer(const cvy_model *model, const char *name);
 /** Index of the parameter of a state_dict key; -1 if absent. */
 int cvy_model_find_parameter(const cvy_model *model, const char *name);
 
+/** Index of the parameter that is @p role to the ops of layer @p layer; -1 if it has none. */
+int cvy_model_find_role(const cvy_model *model, int layer, cvy_role role);
+
 /** Index of the loss layer's input: the layer whose output is the model's. */
 int cvy_model_output(const cvy_model *model);
 
