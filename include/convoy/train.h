@@ -74,7 +74,7 @@ typedef struct cvy_train_options {
 /** What is known once everything is set up. Valid during the call. */
 typedef struct cvy_train_start {
     const char *model, *data, *backend;
-    int64_t parameters; /**< trainable numbers */
+    int64_t parameters;              /**< trainable numbers */
     int64_t batch, train_samples, test_samples;
     int64_t epochs;                  /**< asked for; 0 where `steps` rules */
     int64_t steps_total, first_step; /**< iterations when all is done; done already, by the run that is resumed */

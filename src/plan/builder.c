@@ -118,7 +118,8 @@ cvy_status cvy_builder_add_control(cvy_builder *b, cvy_phase phase, cvy_access a
     return append_step(b, &(cvy_step_spec){CVY_STEP_CONTROL, phase, -1}, -1, uses);
 }
 
-cvy_status cvy_builder_add_reorder(cvy_builder *b, const cvy_step_spec *spec, int source, cvy_format format, int *out)
+cvy_status cvy_builder_add_reorder(cvy_builder *b, const cvy_step_spec *spec, int source, cvy_format format,
+                                   int *index_out)
 {
     cvy_buffer copy = b->schedule->buffer[source];
     cvy_op op = {.kind = CVY_OP_REORDER, .pass = CVY_PASS_FORWARD};
@@ -126,7 +127,7 @@ cvy_status cvy_builder_add_reorder(cvy_builder *b, const cvy_step_spec *spec, in
     cvy_tensor from = copy.tensor;
     copy.tensor.format = format;
     if (cvy_tensor_same_layout(&from, &copy.tensor)) {
-        return cvy_builder_add_view(b, source, &copy, out);
+        return cvy_builder_add_view(b, source, &copy, index_out);
     }
     copy.alias_of = -1;
     copy.persistent = false;
@@ -138,16 +139,16 @@ cvy_status cvy_builder_add_reorder(cvy_builder *b, const cvy_step_spec *spec, in
     CVY_TRY(cvy_op_add(&op, CVY_ROLE_X, &from));
     CVY_TRY(cvy_op_add(&op, CVY_ROLE_Y, &copy.tensor));
     CVY_TRY(cvy_builder_add_step(b, spec, &op, operand));
-    *out = operand[1];
+    *index_out = operand[1];
     return CVY_OK;
 }
 
-cvy_status cvy_builder_add_view(cvy_builder *b, int source, const cvy_buffer *like, int *out)
+cvy_status cvy_builder_add_view(cvy_builder *b, int source, const cvy_buffer *like, int *index_out)
 {
     cvy_buffer view = *like;
     view.alias_of = source;
     view.persistent = b->schedule->buffer[source].persistent;
-    return cvy_builder_add_buffer(b, &view, out);
+    return cvy_builder_add_buffer(b, &view, index_out);
 }
 
 cvy_buffer cvy_builder_activation(const cvy_builder *b, int layer, cvy_content content, cvy_format format)

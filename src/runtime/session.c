@@ -126,11 +126,11 @@ static cvy_status set_up(cvy_session *session, const cvy_train_options *options,
 }
 
 cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *options, bool training, bool with_data,
-                            cvy_session *session)
+                            cvy_session *session_out)
 {
-    *session = (cvy_session){.model = model};
-    CVY_TRY(cvy_comm_open(NULL, &session->comm));
-    return cvy_comm_agree(session->comm, set_up(session, options, training, with_data));
+    *session_out = (cvy_session){.model = model};
+    CVY_TRY(cvy_comm_open(NULL, &session_out->comm));
+    return cvy_comm_agree(session_out->comm, set_up(session_out, options, training, with_data));
 }
 
 void cvy_session_close(cvy_session *session)
