@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "base/checked.h"
 #include "base/memory.h"
 
 cvy_status cvy_builder_add_buffer(cvy_builder *b, const cvy_buffer *buffer, int *index_out)

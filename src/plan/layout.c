@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#include "base/checked.h"
-
 cvy_tensor cvy_layout_output(const cvy_layer *layer, int64_t batch, cvy_dtype dtype, cvy_format format)
 {
     cvy_tensor tensor = {.shape = layer->output, .dtype = dtype, .format = format};

@@ -47,14 +47,6 @@ uint64_t cvy_schedule_hash(const cvy_schedule *s)
     return hash;
 }
 
-const char *cvy_step_kind_name(cvy_step_kind kind)
-{
-    static const char *const name[] = {[CVY_STEP_KERNEL] = "kernel", [CVY_STEP_COLLECTIVE] = "collective",
-                                       [CVY_STEP_EXCHANGE] = "exchange", [CVY_STEP_LOCAL] = "local",
-                                       [CVY_STEP_UPDATE] = "update", [CVY_STEP_CONTROL] = "control"};
-    return name[kind];
-}
-
 const char *cvy_phase_name(cvy_phase phase)
 {
     static const char *const name[CVY_PHASE_COUNT] = {

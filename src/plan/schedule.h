@@ -179,9 +179,6 @@ int cvy_schedule_root(const cvy_schedule *schedule, int buffer);
 /** A hash over steps, ops, uses and order: equal on all ranks of a class, compared at start. */
 uint64_t cvy_schedule_hash(const cvy_schedule *schedule);
 
-/** "kernel", "local", … Cannot fail. */
-const char *cvy_step_kind_name(cvy_step_kind kind);
-
 /** "forward", "gradient_exchange", … Cannot fail. */
 const char *cvy_phase_name(cvy_phase phase);
 

@@ -3,7 +3,6 @@
  * nothing.
  */
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/file.h"

@@ -54,7 +54,4 @@ cvy_status cvy_session_evaluate(cvy_session *session, const cvy_train_options *o
 cvy_status cvy_session_profile(const cvy_session *session, unsigned schedules, cvy_profile_row **row_out,
                                int *rows_out);
 
-/** Find a layout by its name; NULL is "auto". @retval CVY_ERR_INPUT lists them */
-cvy_status cvy_layout_choice_find(const char *name, cvy_layout_choice *choice_out);
-
 #endif

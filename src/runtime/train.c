@@ -4,10 +4,8 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "runtime/rate.h"
 #include "runtime/run_folder.h"
