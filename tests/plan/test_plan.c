@@ -312,7 +312,7 @@ static void test_options_that_make_no_sense_are_refused(void **state)
     cvy_model_destroy(&model);
 }
 
-/* What ranks compare at start: the same plan again says the same, and each of the three schedules says something else. */
+/* What ranks compare at start: the same plan says the same again, and each of its schedules something else. */
 static void test_hash_tells_schedules_apart(void **state)
 {
     (void)state;
