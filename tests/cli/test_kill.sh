@@ -1,18 +1,7 @@
 #!/bin/bash
 # kill -9 at random moments, resume, and the weights are those of the run that was left alone, bit for bit; and the
 # other ends of a run: a signal, NaN, a damaged checkpoint. Argument 1 is the program.
-set -u
-convoy=$(realpath "$1")
-failures=0
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-unset "${!CONVOY_@}"
-
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
+. "$(dirname "$0")/setup.sh"
 
 "$convoy" train --help >/dev/null 2>&1 || exit 0 # a plan-only build does not train
 
@@ -100,4 +89,4 @@ done
 [ $? -eq 7 ] || fail "damaged checkpoints did not end with 7"
 grep -q "model.safetensors" err || fail "the damaged file is not named: $(cat err)"
 
-exit $((failures > 0))
+finish
