@@ -149,9 +149,22 @@ static cvy_status find_peak(cvy_schedule *s)
     return CVY_OK;
 }
 
+/* Every buffer fits 64 bits; all of them, one behind the other, must too: then no sum below wraps. */
+static cvy_status check_total(const cvy_schedule *s)
+{
+    int64_t total = 0;
+    for (int i = 0; i < s->buffers; i++) {
+        bool fits = s->buffer[i].alias_of >= 0 || cvy_add_i64(total, aligned_bytes(&s->buffer[i]), &total);
+        CVY_REQUIRE(fits && total <= INT64_C(1) << 62, CVY_ERR_INFEASIBLE,
+                    "the tensors of an iteration of %lld samples are beyond 2^62 bytes", (long long)s->batch);
+    }
+    return CVY_OK;
+}
+
 cvy_status cvy_schedule_place(cvy_schedule *s)
 {
     s->memory = (cvy_memory_plan){0};
+    CVY_TRY(check_total(s));
     find_lives(s);
     place_persistent(s);
     CVY_TRY(place_transient(s));

@@ -99,9 +99,23 @@ static cvy_status check_options(const cvy_plan_options *options)
     return CVY_OK;
 }
 
+/* A batch of every layer's output must have a size that can be computed with, before anybody is asked about it. */
+static cvy_status check_sizes(const cvy_model *model, int64_t batch)
+{
+    for (int i = 0; i < model->layers; i++) {
+        cvy_shape shape = model->layer[i].output;
+        shape.extent[0] = batch;
+        if (cvy_shape_check(&shape, model->layer[i].name) != CVY_OK) {
+            return cvy_fail(CVY_ERR_INFEASIBLE, "layer %s", cvy_error_message());
+        }
+    }
+    return CVY_OK;
+}
+
 cvy_status cvy_plan_create(const cvy_model *model, const cvy_plan_options *options, cvy_plan **plan_out)
 {
     CVY_TRY(check_options(options));
+    CVY_TRY(check_sizes(model, options->batch));
     cvy_status status = CVY_ERR_MEMORY;
     cvy_plan *plan = cvy_calloc(1, sizeof *plan);
     if (!plan) {
