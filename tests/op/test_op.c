@@ -8,10 +8,11 @@
 
 #include "backend/shapes.h"
 
-/* Passes of each kind, counted in the words of op.h: 3 + 3 + 3 + 2 + 2 + 8 + 2 + 2 + 1 + 3 + 3 + 1 + 1 + 1 = 35. */
+/* Passes of each kind, counted in the words of op.h: 3 + 3 + 3 + 2 + 2 + 8 + 2 + 2 + 1 + 3 + 3 + 1 + 1 + 1 = 35,
+ * and 1 + 1 + 2 + 2 = 6. */
 static void test_signatures_are_complete(void **state)
 {
-    static const int passes[CVY_OP_KIND_COUNT] = {3, 3, 3, 2, 2, 8, 2, 2, 1, 3, 3, 1, 1, 1};
+    static const int passes[CVY_OP_KIND_COUNT] = {3, 3, 3, 2, 2, 8, 2, 2, 1, 3, 3, 1, 1, 1, 1, 1, 2, 2};
     (void)state;
     for (int kind = 0; kind < CVY_OP_KIND_COUNT; kind++) {
         int found = 0;
@@ -289,6 +290,20 @@ static void test_check_refuses_parameters_that_make_no_sense(void **state)
     assert_true(make_op(find_shape("sgd with momentum"), CVY_PASS_UPDATE, CVY_F32, &op));
     op.operand[2].tensor.format = CVY_FORMAT_W_I8O8;
     refuse(op, "operand momentum is in format i8o8, expected plain as dw");
+    assert_true(make_op(find_shape("concat of 4"), CVY_PASS_FORWARD, CVY_F32, &op));
+    op.operand[2].tensor.shape.extent[1] = 20;
+    refuse(op, "inputs of 29 channels make 28");
+    assert_true(make_op(find_shape("slice to the last"), CVY_PASS_BACKWARD_DATA, CVY_F32, &op));
+    op.params.slice.first = 8;
+    refuse(op, "channels 8 to 14 of 13");
+    op.params.slice.first = -1;
+    refuse(op, "channels -1");
+    assert_true(make_op(find_shape("group norm"), CVY_PASS_FORWARD, CVY_F32, &op));
+    op.params.group.groups = 4;
+    refuse(op, "4 groups do not divide 15 channels");
+    assert_true(make_op(find_shape("response norm (alexnet)"), CVY_PASS_FORWARD, CVY_F32, &op));
+    op.params.response.k = 0.0;
+    refuse(op, "k not above 0");
     op = (cvy_op){.kind = CVY_OP_RELU, .pass = CVY_PASS_UPDATE};
     refuse(op, "relu update: there is no such pass");
     op.operands = 99;
