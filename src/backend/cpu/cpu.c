@@ -19,6 +19,10 @@ static const cvy_cpu_family *const families[CVY_OP_KIND_COUNT] = {
     [CVY_OP_SGD] = &cvy_cpu_optimizer,
     [CVY_OP_ADAMW] = &cvy_cpu_optimizer,
     [CVY_OP_REORDER] = &cvy_cpu_reorder,
+    [CVY_OP_CONCAT] = &cvy_cpu_concat,
+    [CVY_OP_SLICE] = &cvy_cpu_concat,
+    [CVY_OP_GROUP_NORM] = &cvy_cpu_group_norm,
+    [CVY_OP_LOCAL_RESPONSE_NORM] = &cvy_cpu_response,
 };
 
 bool cvy_cpu_same_layout(const cvy_op *op)
