@@ -253,8 +253,8 @@ bool cvy_op_in_place(const cvy_op *op, cvy_role role);
 
 /**
  * The description that an operand of @p role must have, given kind, pass, parameters and x: for outputs, statistics,
- * windows, probabilities, loss. Format plain for vectors and [n,c]; as x otherwise. The inputs of a concat beside x have
- * channels of their own: they are described as x.
+ * windows, probabilities, loss. Format plain for vectors and [n,c]; as x otherwise. The inputs of a concat beside x
+ * have channels of their own: they are described as x.
  *
  * @param[in]  op        its parameters; operands are not looked at
  * @param[in]  x         the first input (for POOL…, with n)

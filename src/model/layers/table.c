@@ -16,7 +16,10 @@
     KIND(add)                 \
     KIND(flatten)             \
     KIND(softmax_cross_entropy) \
-    KIND(mean_squared_error)
+    KIND(mean_squared_error) \
+    KIND(concat)              \
+    KIND(group_norm)          \
+    KIND(local_response_norm)
 
 #define DECLARE(kind) extern const cvy_layer_kind cvy_layer_##kind;
 #define LIST(kind) &cvy_layer_##kind,
