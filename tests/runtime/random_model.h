@@ -129,8 +129,7 @@ static inline bool grow_concat(growth *g, int input)
         }
     }
     snprintf(name, sizeof name, "layer%d", g->model->layers);
-    cvy_layer_spec spec = {.kind = "concat", .name = name, .input = part, .inputs = parts};
-    if (cvy_model_add(g->model, &spec, NULL) != CVY_OK) {
+    if (cvy_model_append_concat(g->model, name, part, parts, NULL) != CVY_OK) {
         return false;
     }
     for (int i = 0; i < parts; i++) {

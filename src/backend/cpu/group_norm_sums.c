@@ -92,7 +92,7 @@ int64_t cvy_group_statistic(const cvy_cpu_kernel *kernel, int64_t sample, int64_
 }
 
 cvy_channel_sums cvy_group_channel(const cvy_cpu_kernel *kernel, const cvy_group_scratch *scratch, int64_t sample,
-                              int64_t channel, int64_t piece)
+                                   int64_t channel, int64_t piece)
 {
     int64_t lanes = kernel->columns.lanes, pieces = cvy_group_pieces(kernel);
     int64_t index = channel / lanes * kernel->groups + sample * pieces + piece;

@@ -6,7 +6,9 @@
     MODEL(cifar10_quick)      \
     MODEL(resnet18)           \
     MODEL(resnet50)           \
-    MODEL(cosmoflow)
+    MODEL(cosmoflow)          \
+    MODEL(googlenet)          \
+    MODEL(densenet121)
 
 #define DECLARE(model) extern const cvy_zoo_entry cvy_zoo_##model;
 #define LIST(model) &cvy_zoo_##model,
