@@ -5,7 +5,12 @@
     MODEL(lenet5)             \
     MODEL(cifar10_quick)      \
     MODEL(resnet18)           \
+    MODEL(resnet34)           \
     MODEL(resnet50)           \
+    MODEL(resnet101)          \
+    MODEL(resnet152)          \
+    MODEL(resnext50_32x4d)    \
+    MODEL(resnext101_32x4d)   \
     MODEL(cosmoflow)
 
 #define DECLARE(model) extern const cvy_zoo_entry cvy_zoo_##model;
