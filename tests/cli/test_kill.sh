@@ -21,7 +21,9 @@ MODEL
 options="--data digits --train-samples 310 --test-samples 50 --batch 32 --threads 1 --schedule cosine"
 options="$options --checkpoint-every 4"
 
+begin_ns=$(date +%s%N)
 "$convoy" train ./net.yaml $options --epochs 6 --out whole --quiet >/dev/null || fail "the run that is left alone"
+whole_ms=$((($(date +%s%N) - begin_ns) / 1000000))
 newest() { ls -d "$1"/checkpoints/step-???????? | tail -n 1; }
 
 RANDOM=7
@@ -29,12 +31,16 @@ kills=0
 "$convoy" train ./net.yaml $options --epochs 6 --out killed --quiet >/dev/null 2>&1 &
 for _ in $(seq 60); do
     pid=$!
-    sleep "0.$((RANDOM % 5))$((RANDOM % 10))"
+    delay_ms=$((whole_ms * (10 + RANDOM % 50) / 100)) # a share of the whole run, so that fast machines are caught too
+    sleep "$((delay_ms / 1000)).$(printf %03d $((delay_ms % 1000)))"
     if kill -9 $pid 2>/dev/null; then
         kills=$((kills + 1))
     fi
     wait $pid 2>/dev/null
-    [ -d killed/checkpoints/step-00000060 ] && break
+    if [ -d killed/checkpoints/step-00000060 ]; then
+        [ $kills -ge 1 ] && break
+        rm -rf killed
+    fi
     if [ -n "$(ls -d killed/checkpoints/step-???????? 2>/dev/null)" ]; then
         "$convoy" train --resume killed --quiet >/dev/null 2>err &
     else

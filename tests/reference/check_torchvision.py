@@ -4,8 +4,8 @@
     python3 tests/reference/check_torchvision.py build/convoy
 
 A torchvision state_dict, saved as safetensors, is evaluated by `convoy eval`; then `convoy train` makes a checkpoint
-that torchvision loads. Loss and accuracy of both sides over the same IDX data set must agree. Ends with 1 where they do
-not.
+that torchvision loads. Loss and accuracy of both sides over the same IDX data set must agree. Ends with 1 where
+they do not.
 """
 import json
 import math
