@@ -27,8 +27,7 @@ static cvy_status bind_input(cvy_builder *b, int layer, int i, cvy_phase phase, 
 static cvy_status bind_input_gradient(cvy_builder *b, int layer, int *out)
 {
     int source = b->model->layer[layer].input[0];
-    cvy_buffer gradient =
-        cvy_builder_activation(b, source, CVY_CONTENT_OUTPUT_GRADIENT, b->formats[layer].input);
+    cvy_buffer gradient = cvy_builder_activation(b, source, CVY_CONTENT_OUTPUT_GRADIENT, b->formats[layer].input);
     gradient.part = layer;
     return cvy_builder_add_buffer(b, &gradient, out);
 }
