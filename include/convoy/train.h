@@ -1,6 +1,6 @@
 /*
  * Convoy: training, evaluation and throughput on one rank. The library never prints: it calls the observer, if there is
- * one, and writes the files of the run's folder.
+ * one, and writes the files of the run's folder. A plan-only build of the library has none of these functions.
  */
 #ifndef CONVOY_TRAIN_H
 #define CONVOY_TRAIN_H
@@ -25,43 +25,43 @@ typedef enum cvy_rate_kind {
 
 /** Names of optimizers as users write them. */
 typedef enum cvy_optimizer_name {
-    CVY_OPTIMIZE_SGD,
+    CVY_OPTIMIZE_SGD,      /**< w -= lr (g + wd w) */
     CVY_OPTIMIZE_MOMENTUM, /**< SGD with velocity: v = mu v + g + wd w, w -= lr v */
-    CVY_OPTIMIZE_NESTEROV,
-    CVY_OPTIMIZE_ADAMW,
+    CVY_OPTIMIZE_NESTEROV, /**< the same, looking ahead: w -= lr (g + wd w + mu v) */
+    CVY_OPTIMIZE_ADAMW,    /**< Loshchilov and Hutter, arXiv:1711.05101 */
 } cvy_optimizer_name;
 
 /** What to train and how. Start from CVY_TRAIN_OPTIONS_INIT. Strings are borrowed for the call. */
 typedef struct cvy_train_options {
-    const char *data;          /**< a folder, or digits, random */
-    const char *data_kind;     /**< NULL: found by the files */
-    int64_t train_samples;     /**< at most so many (synthetic sets: so many); 0 is all */
-    int64_t test_samples;
-    int64_t batch;             /**< samples an iteration */
-    int64_t epochs;            /**< with `steps` 0 */
-    int64_t steps;             /**< stop after so many iterations; 0: by epochs */
-    uint64_t seed;
-    int threads;               /**< 0: one for each core that this process may use */
-    const char *backend;       /**< NULL: the fastest in this build */
-    const char *layout;        /**< auto, plain, channels-last, blocked; NULL is auto */
-    bool double_precision;     /**< f64; backend ref alone has it */
-    cvy_optimizer_name optimizer;
-    double learning_rate;      /**< base, after warm-up */
-    double momentum;           /**< momentum and nesterov */
+    const char *data;             /**< a folder, or digits, random */
+    const char *data_kind;        /**< NULL: found by the files */
+    int64_t train_samples;        /**< at most so many (synthetic sets: so many); 0: all, or the set's default */
+    int64_t test_samples;         /**< as `train_samples` */
+    int64_t batch;                /**< samples an iteration */
+    int64_t epochs;               /**< used where `steps` is 0 */
+    int64_t steps;                /**< stop after so many iterations; 0: by epochs */
+    uint64_t seed;                /**< of all random numbers */
+    int threads;                  /**< 0: one for each core that this process may use */
+    const char *backend;          /**< NULL: the fastest in this build */
+    const char *layout;           /**< auto, plain, channels-last, blocked; NULL is auto */
+    bool double_precision;        /**< f64; backend ref alone has it */
+    cvy_optimizer_name optimizer; /**< the rule that updates the weights */
+    double learning_rate;         /**< base, after warm-up */
+    double momentum;              /**< momentum and nesterov */
     double beta1, beta2, epsilon; /**< adamw */
-    double weight_decay;
+    double weight_decay;          /**< adamw's is decoupled from the gradient, the others' is part of it */
     cvy_rate_kind rate;
-    double warmup_epochs;      /**< linear from 0; may be a fraction */
-    double step_epochs, gamma; /**< CVY_RATE_STEP */
-    const char *out;           /**< folder of the run; NULL: nothing is written */
-    const char *resume;        /**< folder of a run to go on with; NULL: start anew */
-    const char *weights;       /**< safetensors file to start from; NULL: initialise */
-    int64_t checkpoint_every;  /**< iterations; 0: at the end of every epoch */
-    int keep_checkpoints;      /**< last so many, besides the best */
-    const char *timeline;      /**< Chrome trace file; NULL: none */
-    int64_t timeline_steps;    /**< iterations that the timeline holds, from the first on */
-    const volatile int *stop;  /**< set to nonzero by a signal handler: save and stop with CVY_PREEMPTED, or with
-                                    CVY_STOPPED where there is nowhere to save; may be NULL */
+    double warmup_epochs;         /**< linear from 0; may be a fraction */
+    double step_epochs, gamma;    /**< CVY_RATE_STEP */
+    const char *out;              /**< folder of the run; NULL: nothing is written */
+    const char *resume;           /**< folder of a run to go on with; NULL: start anew */
+    const char *weights;          /**< safetensors file to start from; NULL: initialise */
+    int64_t checkpoint_every;     /**< iterations; 0: at the end of every epoch */
+    int keep_checkpoints;         /**< last so many, besides the best */
+    const char *timeline;         /**< Chrome trace file; NULL: none */
+    int64_t timeline_steps;       /**< iterations that the timeline holds, from the first on */
+    const volatile int *stop;     /**< a signal handler sets it to nonzero: the training saves and answers
+                                       CVY_PREEMPTED, or CVY_STOPPED where there is nowhere to save; may be NULL */
 } cvy_train_options;
 
 #define CVY_TRAIN_OPTIONS_INIT                                                                           \
@@ -74,68 +74,77 @@ typedef struct cvy_train_options {
 /** What is known once everything is set up. Valid during the call. */
 typedef struct cvy_train_start {
     const char *model, *data, *backend;
-    int64_t parameters, batch, train_samples, test_samples, epochs, steps_total, first_step;
-    int threads, cores;        /**< cores that this process may use */
-    int64_t tensor_bytes;      /**< all arenas: what the plan says */
-    int64_t memory_by_role[8]; /**< as in `memory_names` */
+    int64_t parameters;              /**< trainable numbers */
+    int64_t batch, train_samples, test_samples;
+    int64_t epochs;                  /**< asked for; 0 where `steps` rules */
+    int64_t steps_total, first_step; /**< iterations when all is done; done already, by the run that is resumed */
+    int threads;
+    int cores;                       /**< that this process may use */
+    int64_t tensor_bytes;            /**< all arenas: what the plan says */
+    int64_t memory_by_role[8];       /**< bytes, as in `memory_names` */
     const char *const *memory_names; /**< NULL-terminated */
-    int format_changes;        /**< reorders of activations an iteration */
-    const char *resumed_from;  /**< checkpoint folder; NULL for a fresh run */
-    int checkpoints_skipped;   /**< damaged ones that resume passed over */
+    int format_changes;              /**< reorders of activations an iteration */
+    const char *resumed_from;        /**< checkpoint folder; NULL for a fresh run */
+    int checkpoints_skipped;         /**< damaged ones that resume passed over */
 } cvy_train_start;
 
 /** How far a training is. */
 typedef struct cvy_train_progress {
-    int64_t step, steps_total; /**< iterations done */
+    int64_t step, steps_total; /**< iterations done, of all */
     int64_t epoch, epochs;     /**< epochs done; those asked for, 0 where `steps` rules */
-    int64_t sample, samples;   /**< of the epoch under way */
+    int64_t sample, samples;   /**< done, of the epoch under way */
     double loss;               /**< of the last batch */
     double accuracy;           /**< of the last batch, 0 to 1; NAN for regressions */
-    double learning_rate;
+    double learning_rate;      /**< that the last step was made with */
     double images_per_s;       /**< over the last second or so */
     double left_s;             /**< estimate of the time that is left */
 } cvy_train_progress;
 
 /** One epoch. */
 typedef struct cvy_epoch_result {
-    int64_t epoch;             /**< 1 is the first */
-    int64_t step;
-    double loss, train_accuracy;           /**< means over the epoch's samples as they were trained */
-    double validation_loss, validation_accuracy; /**< NAN where there is no test split or no classes */
+    int64_t epoch;               /**< 1 is the first */
+    int64_t step;                /**< iterations since training began */
+    double loss, train_accuracy; /**< means over the epoch's samples as they were trained */
+    double validation_loss;      /**< NAN where there is no test split */
+    double validation_accuracy;  /**< 0 to 1; NAN where there is no test split, or no classes */
     double seconds, images_per_s;
-    double data_wait_share;    /**< of the epoch's seconds, waiting for the loader */
-    bool best;
+    double data_wait_share;      /**< of the epoch's seconds, waiting for the loader */
+    bool best;                   /**< no epoch before had a better validation result */
 } cvy_epoch_result;
 
 /** One row of the table at the end: all steps of a kind. */
 typedef struct cvy_profile_row {
-    char name[64];             /**< "convolution forward" */
-    char algorithm[64];        /**< the backend's words; "mixed" where they differ */
+    char name[64];               /**< "convolution forward" */
+    char algorithm[64];          /**< the backend's words; "mixed" where they differ */
     int64_t calls;
-    double seconds, flop, bytes;
+    double seconds, flop, bytes; /**< sums over the calls */
 } cvy_profile_row;
 
 /** What came out. Release with cvy_train_result_clear(). */
 typedef struct cvy_train_result {
-    int64_t step, epoch;
-    double loss, train_accuracy, validation_loss, validation_accuracy, best_validation_accuracy; /**< NAN: none */
-    double seconds, images_per_s, data_wait_share;
-    int64_t tensor_peak_bytes; /**< measured by the allocator */
-    int64_t tensor_plan_bytes; /**< what the plan said */
-    int64_t loop_allocations;  /**< allocations of the library inside the step loop: 0 */
+    int64_t step, epoch;             /**< iterations and epochs done since training began */
+    double loss, train_accuracy;     /**< of the last epoch; NAN: none */
+    double validation_loss, validation_accuracy;
+    double best_validation_accuracy; /**< of all epochs; NAN: none */
+    double seconds;                  /**< of this call's loop, evaluation and checkpoints included */
+    double images_per_s;             /**< trained, without the time of evaluation and checkpoints */
+    double data_wait_share;          /**< of the training time, waiting for the loader */
+    int64_t tensor_peak_bytes;       /**< measured by the allocator */
+    int64_t tensor_plan_bytes;       /**< what the plan said */
+    int64_t loop_allocations;        /**< allocations of the library inside the step loop: 0 */
     int rows;
-    cvy_profile_row *row;      /**< largest first */
-    char checkpoint[512];      /**< last one written; empty: none */
+    cvy_profile_row *row;            /**< largest first */
+    char checkpoint[512];            /**< last one written; empty: none */
 } cvy_train_result;
 
 /** Called on the training thread; must not block for long. Any member may be NULL. */
 typedef struct cvy_train_observer {
-    void *context;
-    void (*start)(void *context, const cvy_train_start *start);
+    void *context;                                                       /**< handed to every function */
+    void (*start)(void *context, const cvy_train_start *start);          /**< once, before the first step */
     void (*progress)(void *context, const cvy_train_progress *progress); /**< after every iteration */
-    void (*epoch)(void *context, const cvy_epoch_result *result);
-    void (*checkpoint)(void *context, const char *path, int64_t step);
-    void (*warning)(void *context, const char *line);
+    void (*epoch)(void *context, const cvy_epoch_result *result);        /**< after its evaluation */
+    void (*checkpoint)(void *context, const char *path, int64_t step);   /**< once it is written whole */
+    void (*warning)(void *context, const char *line);                    /**< something failed that is not fatal */
 } cvy_train_observer;
 
 /**
@@ -151,62 +160,78 @@ typedef struct cvy_train_observer {
  * @retval CVY_STOPPED          `stop` was set; there is no run folder to save into
  * @retval CVY_ERR_INPUT        options that make no sense
  * @retval CVY_ERR_DATA         data missing, damaged or of another shape; the file is named
+ * @retval CVY_ERR_INFEASIBLE   no backend runs a layer as asked; the layer is named
  * @retval CVY_ERR_DIVERGED     NaN or infinity; the message names the layer and the step
  * @retval CVY_ERR_CHECKPOINT   a checkpoint could not be read or written
+ * @retval CVY_ERR_IO           another file of the run could not be written
+ * @retval CVY_ERR_MEMORY       the tensors, or what describes them, do not fit
  * @retval CVY_ERR_UNSUPPORTED  this build, or the backend, cannot
  */
 cvy_status cvy_train(const cvy_model *model, const cvy_train_options *options, const cvy_train_observer *observer,
                      cvy_train_result *result_out);
 
-/** Release what a result owns. */
+/** Release what a result owns, and empty it. Cannot fail. */
 void cvy_train_result_clear(cvy_train_result *result);
 
 /** What an evaluation found. */
 typedef struct cvy_evaluation {
-    int64_t samples, correct;
-    double loss;
-    double accuracy;           /**< 0 to 1; NAN for regressions */
+    int64_t samples, correct; /**< looked at; those whose label had the largest output */
+    double loss;              /**< mean over the samples */
+    double accuracy;          /**< 0 to 1; NAN for regressions */
     double seconds, images_per_s;
 } cvy_evaluation;
 
 /**
  * Evaluate weights on the test split; every sample counts once.
  *
- * @param[in]  checkpoint  a checkpoint folder, a run folder (its best, else its newest checkpoint), a safetensors file
- * @param[in]  options     data, batch, threads, backend, layout are used
- * @param[in]  observer    progress alone is called; may be NULL
- * @retval as cvy_train()
+ * Not collective (one rank).
+ *
+ * @param[in]  model          finished, borrowed
+ * @param[in]  checkpoint     a checkpoint folder, a run folder (its best, else its newest checkpoint), a safetensors
+ *                            file
+ * @param[in]  options        data, test_samples, batch, seed, threads, backend, layout, precision and stop are used
+ * @param[in]  observer       progress alone is called; may be NULL
+ * @param[out] evaluation_out untouched on failure
+ * @retval CVY_STOPPED        `stop` was set; otherwise as cvy_train()
  */
 cvy_status cvy_evaluate(const cvy_model *model, const char *checkpoint, const cvy_train_options *options,
                         const cvy_train_observer *observer, cvy_evaluation *evaluation_out);
 
 /** Throughput of training on random data: medians over the iterations. Release with cvy_throughput_clear(). */
 typedef struct cvy_throughput {
-    double images_per_s, iteration_s, floor_s, forward_s, backward_s, update_s, communication_s;
-    double iteration_quartile_s[2];
-    int64_t batch, iterations, peak_memory_bytes; /**< largest resident set of the process */
-    int64_t tensor_bytes;
-    int threads, format_changes;
-    double peak_flops, bandwidth_Bps; /**< measured in this run: what the floor stands on */
+    double images_per_s, iteration_s;
+    double forward_s, backward_s, update_s, communication_s;
+    double iteration_quartile_s[2]; /**< a quarter of the iterations took less than the first, more than the second */
+    double floor_s;                 /**< no iteration can be faster, at the rates below */
+    double peak_flops;              /**< flop/s, measured in this run */
+    double bandwidth_Bps;           /**< of memory, measured in this run */
+    int64_t batch, iterations;
+    int64_t peak_memory_bytes;      /**< largest resident set of the process */
+    int64_t tensor_bytes;           /**< all arenas */
+    int threads;
+    int format_changes;             /**< reorders of activations an iteration */
+    double measured_s;              /**< of all counted iterations */
     int rows;
-    double measured_s;         /**< of all counted iterations */
-    cvy_profile_row *row;      /**< of all counted iterations, largest first */
+    cvy_profile_row *row;           /**< of all counted iterations, largest first */
 } cvy_throughput;
 
 /**
  * Measure training steps on random data: forward, backward, update.
  *
- * @param[in] options     batch, threads, backend, layout, optimizer are used
- * @param[in] warmup      iterations that are not counted
- * @param[in] iterations  that are; at least 1
+ * Not collective (one rank).
+ *
+ * @param[in]  model          finished, borrowed
+ * @param[in]  options        batch, seed, threads, backend, layout, precision, optimizer are used
+ * @param[in]  warmup         iterations that are not counted
+ * @param[in]  iterations     that are; 1 to 1,000,000
+ * @param[out] throughput_out released with cvy_throughput_clear(); untouched on failure
+ * @retval CVY_ERR_INPUT      counts or options that make no sense; otherwise as cvy_train()
  */
 cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_options *options, int64_t warmup,
                                   int64_t iterations, cvy_throughput *throughput_out);
 
+/** Release what a throughput owns, and empty it. Cannot fail. */
 void cvy_throughput_clear(cvy_throughput *throughput);
-
-/** Whether this build trains (false: plan-only, train and eval answer CVY_ERR_UNSUPPORTED). */
-bool cvy_train_available(void);
 
 #ifdef __cplusplus
 }

@@ -59,6 +59,23 @@ void *cvy_recalloc(void *old, size_t old_count, size_t count, size_t size)
     return memory;
 }
 
+cvy_status cvy_array_reserve(void *array, int count, int *capacity, size_t size)
+{
+    if (count < *capacity) {
+        return CVY_OK;
+    }
+    void *entries; /* copied, since a pointer to a pointer of another type must not be read through */
+    int larger = 2 * *capacity + 16;
+    memcpy(&entries, array, sizeof entries);
+    entries = cvy_recalloc(entries, (size_t)*capacity, (size_t)larger, size);
+    if (!entries) {
+        return CVY_ERR_MEMORY;
+    }
+    memcpy(array, &entries, sizeof entries);
+    *capacity = larger;
+    return CVY_OK;
+}
+
 char *cvy_strdup(const char *text)
 {
     size_t bytes = strlen(text) + 1;

@@ -21,6 +21,17 @@ void *cvy_calloc(size_t count, size_t size);
 /** Grow or shrink an array from cvy_calloc(); new bytes are zero. NULL (the old array untouched) as in cvy_calloc(). */
 void *cvy_recalloc(void *old, size_t old_count, size_t count, size_t size);
 
+/**
+ * Make room for one more entry of an array from cvy_calloc(), which doubles when it is full; new bytes are zero.
+ *
+ * @param[in,out] array     address of the pointer to the first entry; the pointer may be NULL
+ * @param[in]     count     entries in use
+ * @param[in,out] capacity  entries that there is room for
+ * @param[in]     size      bytes of an entry
+ * @retval CVY_ERR_MEMORY   as in cvy_calloc(); the array is as before
+ */
+cvy_status cvy_array_reserve(void *array, int count, int *capacity, size_t size);
+
 /** Copy a string; NULL as in cvy_calloc(). */
 char *cvy_strdup(const char *text);
 

@@ -1,7 +1,6 @@
 /* The names that a command answers to, on its line, in files and in the environment. */
 #include "base/option_name.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"

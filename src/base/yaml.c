@@ -112,16 +112,7 @@ static cvy_status add_node(builder *b, cvy_yaml_kind kind, size_t line, int *ind
     if (yaml->nodes == CVY_YAML_MAX_NODES) {
         return fail_line(yaml, line, "more than %d entries", (int)CVY_YAML_MAX_NODES);
     }
-    if (yaml->nodes == yaml->node_capacity) {
-        int capacity = 2 * yaml->node_capacity + 64;
-        cvy_yaml_node *node =
-            cvy_recalloc(yaml->node, (size_t)yaml->node_capacity, (size_t)capacity, sizeof *node);
-        if (!node) {
-            return CVY_ERR_MEMORY;
-        }
-        yaml->node = node;
-        yaml->node_capacity = capacity;
-    }
+    CVY_TRY(cvy_array_reserve(&yaml->node, yaml->nodes, &yaml->node_capacity, sizeof *yaml->node));
     int parent = b->depth ? b->open[b->depth - 1] : TOP;
     size_t shown = b->key == NO_TEXT ? line : b->key_line;
     yaml->node[yaml->nodes] = (cvy_yaml_node){

@@ -4,7 +4,6 @@
  * above that for sums of a few hundred terms, and far below any error in a formula.
  */
 #include <math.h>
-#include <string.h>
 
 #include "backend/backend.h"
 #include "base/memory.h"

@@ -2,7 +2,6 @@
  * convoy eval: weights on the test split. A run brings its model, its data and its options; weights from elsewhere need
  * a model and data on the line.
  */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 

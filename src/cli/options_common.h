@@ -21,7 +21,7 @@ enum {
 
 typedef enum cli_precision { CLI_FP32, CLI_FP64 } cli_precision;
 
-/** What the command line can say; start from CLI_OPTIONS_INIT. */
+/** What the command line can say; start from cli_options_init. */
 typedef struct cli_options {
     cvy_train_options train; /**< threads, keep_checkpoints, layout, double_precision are set out of those below */
     const char *model, *checkpoint, *strategy;
@@ -31,6 +31,7 @@ typedef struct cli_options {
     bool json, quiet, log_view, list, kernels;
 } cli_options;
 
+/** Every option as it is when nobody says otherwise. */
 extern const cli_options cli_options_init;
 
 /** A command. main.c lists them. */

@@ -28,12 +28,12 @@ typedef struct cvy_data cvy_data;
 
 /** What a user asks of a data set. */
 typedef struct cvy_data_options {
-    const char *source;  /**< a folder, or the name of a synthetic set: digits, random */
-    const char *kind;    /**< NULL: by the files found, or the name */
+    const char *source;              /**< a folder, or the name of a synthetic set: digits, random */
+    const char *kind;                /**< NULL: by the files found, or the name */
     uint64_t seed;
-    cvy_shape sample;    /**< the model's input, without n: synthetic sets take it, files must have it */
-    cvy_target target;   /**< the model's loss */
-    int64_t classes;     /**< of the model; labels are checked against it. Of a regression: its outputs */
+    cvy_shape sample;                /**< the model's input, without n: synthetic sets take it, files must have it */
+    cvy_target target;               /**< the model's loss */
+    int64_t classes;                 /**< of the model; labels are checked against it. Of a regression: its outputs */
     int64_t train_count, test_count; /**< for synthetic sets; 0 is their default. Files: at most so many; 0 is all */
 } cvy_data_options;
 

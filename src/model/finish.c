@@ -1,8 +1,8 @@
 /* What is said of a model as a whole: whether it is one, how large it is, what it costs, and a hash. */
-#include <inttypes.h>
-#include <string.h>
+#include <stdint.h>
 
 #include "base/checked.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "model/model.h"
 
@@ -87,7 +87,7 @@ static cvy_status describe_op(const cvy_model *model, const cvy_layer *layer, cv
     for (int i = 0; i < signature->places; i++) {
         cvy_role role = signature->place[i].role;
         cvy_tensor tensor;
-        bool biased = layer->parameters > 1;
+        bool biased = cvy_model_find_role(model, layer->index, CVY_ROLE_B) >= 0;
         if (role == CVY_ROLE_B && signature->place[i].optional && !biased) {
             continue;
         }
@@ -119,38 +119,22 @@ double cvy_model_forward_flop(const cvy_model *model)
     return flop;
 }
 
-/* FNV-1a over 64-bit words, byte by byte from the lowest: the same on every machine. */
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    for (int i = 0; i < 8; i++) {
-        hash = (hash ^ (word >> 8 * i & 0xFF)) * UINT64_C(0x100000001B3);
-    }
-    return hash;
-}
-
-static uint64_t mix_real(uint64_t hash, double value)
-{
-    uint64_t word;
-    memcpy(&word, &value, sizeof word);
-    return mix(hash, word);
-}
-
 static uint64_t mix_shape(uint64_t hash, const cvy_shape *shape)
 {
-    hash = mix(hash, (uint64_t)shape->dims);
+    hash = cvy_hash_word(hash, (uint64_t)shape->dims);
     for (int i = 0; i < shape->dims; i++) {
-        hash = mix(hash, (uint64_t)shape->extent[i]);
+        hash = cvy_hash_word(hash, (uint64_t)shape->extent[i]);
     }
     return hash;
 }
 
 static uint64_t mix_parameter(uint64_t hash, const cvy_parameter_spec *spec)
 {
-    hash = mix_shape(mix(hash, spec->role), &spec->shape);
-    hash = mix(mix(hash, (uint64_t)spec->groups), spec->trainable);
-    hash = mix(hash, spec->init.kind);
-    hash = mix_real(mix_real(hash, spec->init.fan_in), spec->init.fan_out);
-    return spec->init.kind == CVY_INIT_NORMAL ? mix_real(hash, spec->init.scale) : hash;
+    hash = mix_shape(cvy_hash_word(hash, spec->role), &spec->shape);
+    hash = cvy_hash_word(cvy_hash_word(hash, (uint64_t)spec->groups), spec->trainable);
+    hash = cvy_hash_word(hash, spec->init.kind);
+    hash = cvy_hash_real(cvy_hash_real(hash, spec->init.fan_in), spec->init.fan_out);
+    return spec->init.kind == CVY_INIT_NORMAL ? cvy_hash_real(hash, spec->init.scale) : hash;
 }
 
 /* Options count by what they make of the ops, so that `stride: 2` and `stride: [2, 2]` are the same. */
@@ -160,21 +144,21 @@ static uint64_t mix_ops(uint64_t hash, const cvy_model *model, const cvy_layer *
     cvy_op op;
     for (int i = 0; i < kind->forward_passes; i++) {
         kind->make_op(layer, &model->layer[layer->input[0]].output, kind->forward[i], &op);
-        hash = mix(hash, cvy_op_hash(&op));
+        hash = cvy_hash_word(hash, cvy_op_hash(&op));
     }
     return hash;
 }
 
 uint64_t cvy_model_hash(const cvy_model *model)
 {
-    uint64_t hash = mix(UINT64_C(0xCBF29CE484222325), (uint64_t)model->layers);
+    uint64_t hash = cvy_hash_word(CVY_HASH_INIT, (uint64_t)model->layers);
     for (int i = 0; i < model->layers; i++) {
         const cvy_layer *layer = &model->layer[i];
         for (const char *c = layer->kind->name; *c; c++) {
-            hash = mix(hash, (unsigned char)*c);
+            hash = cvy_hash_word(hash, (unsigned char)*c);
         }
         for (int k = 0; k < layer->inputs; k++) {
-            hash = mix(hash, (uint64_t)layer->input[k]);
+            hash = cvy_hash_word(hash, (uint64_t)layer->input[k]);
         }
         hash = mix_ops(mix_shape(hash, &layer->output), model, layer);
         for (int k = 0; k < layer->parameters; k++) {

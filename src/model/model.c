@@ -22,22 +22,6 @@ static cvy_status fail_at_layer(const cvy_model *model, const cvy_layer *layer, 
     return cvy_fail_within(status, "layer %s", layer->name);
 }
 
-/* Room for one more entry; arrays double. */
-static cvy_status make_room(void **array, int count, int *capacity, size_t size)
-{
-    if (count < *capacity) {
-        return CVY_OK;
-    }
-    int larger = 2 * *capacity + 16;
-    void *grown = cvy_recalloc(*array, (size_t)*capacity, (size_t)larger, size);
-    if (!grown) {
-        return CVY_ERR_MEMORY;
-    }
-    *array = grown;
-    *capacity = larger;
-    return CVY_OK;
-}
-
 static bool is_name(const char *name)
 {
     size_t length = strnlen(name, CVY_MAX_NAME + 1);
@@ -107,8 +91,8 @@ static cvy_status add_parameter(cvy_model *model, const cvy_layer *layer, const 
 {
     char key[CVY_MAX_NAME + 32];
     CVY_TRY(cvy_shape_check(&spec->shape, spec->suffix));
-    CVY_TRY(make_room((void **)&model->parameter, model->parameters, &model->parameter_capacity,
-                      sizeof *model->parameter));
+    CVY_TRY(cvy_array_reserve(&model->parameter, model->parameters, &model->parameter_capacity,
+                              sizeof *model->parameter));
     snprintf(key, sizeof key, "%s.%s", layer->name, spec->suffix);
     char *name = cvy_strdup(key);
     if (!name) {
@@ -177,23 +161,25 @@ static cvy_status check_new(const cvy_model *model, const char *name, const cvy_
                    : cvy_fail(CVY_ERR_INPUT, "layer '%s': %s", word, problem);
 }
 
-cvy_status cvy_model_add(cvy_model *model, const char *kind, const char *name, const int *input, int inputs,
-                         const cvy_yaml_node *options, const char *const *skip, int *index_out)
+cvy_status cvy_model_add(cvy_model *model, const cvy_layer_spec *spec, int *index_out)
 {
     cvy_status status;
-    CVY_TRY(check_new(model, name, options));
-    CVY_TRY(make_room((void **)&model->layer, model->layers, &model->layer_capacity, sizeof *model->layer));
-    cvy_layer layer = {.name = cvy_strdup(name), .index = model->layers, .line = options ? cvy_yaml_line(options) : 0,
-                       .inputs = inputs, .first_parameter = model->parameters};
+    CVY_TRY(check_new(model, spec->name, spec->options));
+    CVY_TRY(cvy_array_reserve(&model->layer, model->layers, &model->layer_capacity, sizeof *model->layer));
+    cvy_layer layer = {.name = cvy_strdup(spec->name),
+                       .index = model->layers,
+                       .line = spec->options ? cvy_yaml_line(spec->options) : 0,
+                       .inputs = spec->inputs,
+                       .first_parameter = model->parameters};
     if (!layer.name) {
         return CVY_ERR_MEMORY;
     }
-    CVY_TRY_GOTO(status, place, find_kind(kind, &layer.kind));
-    CVY_TRY_GOTO(status, place, check_place(model, layer.kind, input, inputs));
-    for (int i = 0; i < inputs; i++) {
-        layer.input[i] = input[i];
+    CVY_TRY_GOTO(status, place, find_kind(spec->kind, &layer.kind));
+    CVY_TRY_GOTO(status, place, check_place(model, layer.kind, spec->input, spec->inputs));
+    for (int i = 0; i < spec->inputs; i++) {
+        layer.input[i] = spec->input[i];
     }
-    CVY_TRY_GOTO(status, done, parse_options(&layer, options, skip)); /* names place and layer itself */
+    CVY_TRY_GOTO(status, done, parse_options(&layer, spec->options, spec->skip)); /* names place and layer itself */
     CVY_TRY_GOTO(status, place, derive(model, &layer));
     CVY_TRY_GOTO(status, done, publish(model, &layer));
     if (index_out) {
@@ -221,8 +207,12 @@ cvy_status cvy_model_append(cvy_model *model, const char *kind, const char *name
     CVY_REQUIRE(length >= 1 && length <= (int)sizeof text - 2, CVY_ERR_ARG, "layer %s: options are too long", name);
     text[length++] = '}';
     CVY_TRY_GOTO(status, done, cvy_yaml_parse(NULL, text, (size_t)length, &yaml));
-    int inputs = strcmp(kind, "input") != 0;
-    CVY_TRY_GOTO(status, done, cvy_model_add(model, kind, name, at, inputs, cvy_yaml_root(yaml), NULL, at));
+    const cvy_layer_spec spec = {.kind = kind,
+                                 .name = name,
+                                 .input = at,
+                                 .inputs = strcmp(kind, "input") != 0,
+                                 .options = cvy_yaml_root(yaml)};
+    CVY_TRY_GOTO(status, done, cvy_model_add(model, &spec, at));
 done:
     cvy_yaml_destroy(&yaml);
     return status;
@@ -231,7 +221,7 @@ done:
 cvy_status cvy_model_append_add(cvy_model *model, const char *name, int first, int second, int *index_out)
 {
     const int input[] = {first, second};
-    return cvy_model_add(model, "add", name, input, 2, NULL, NULL, index_out);
+    return cvy_model_add(model, &(cvy_layer_spec){.kind = "add", .name = name, .input = input, .inputs = 2}, index_out);
 }
 
 cvy_status cvy_model_create(const char *name, const cvy_shape *input, cvy_model **model_out)
@@ -280,6 +270,17 @@ int cvy_model_find_layer(const cvy_model *model, const char *name) { return cvy_
 int cvy_model_find_parameter(const cvy_model *model, const char *name)
 {
     return cvy_names_find(&model->parameter_names, name);
+}
+
+int cvy_model_find_role(const cvy_model *model, int layer, cvy_role role)
+{
+    const cvy_layer *l = &model->layer[layer];
+    for (int i = l->first_parameter; i < l->first_parameter + l->parameters; i++) {
+        if (model->parameter[i].spec.role == role) {
+            return i;
+        }
+    }
+    return -1;
 }
 
 int cvy_model_output(const cvy_model *model) { return model->layer[model->layers - 1].input[0]; }

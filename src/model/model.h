@@ -33,19 +33,23 @@ cvy_status cvy_model_create(const char *name, const cvy_shape *input, cvy_model 
 /** Limits on what a file may ask for; the input layer is not counted. */
 enum { CVY_MAX_LAYERS = 20000, CVY_MAX_NAME = 200 };
 
+/** A layer to be. All is borrowed for the call. */
+typedef struct cvy_layer_spec {
+    const char *kind;             /**< name of a layer kind */
+    const char *name;             /**< unique, 1 to CVY_MAX_NAME characters of [A-Za-z0-9_.-] */
+    const int *input;             /**< indices of layers */
+    int inputs;                   /**< as many as the kind takes */
+    const cvy_yaml_node *options; /**< a mapping; NULL where all defaults hold */
+    const char *const *skip;      /**< keys of the mapping that are not the kind's, NULL-terminated; may be NULL */
+} cvy_layer_spec;
+
 /**
  * Append a layer.
  *
- * @param[in]  kind      name of a layer kind
- * @param[in]  name      unique, 1 to CVY_MAX_NAME characters of [A-Za-z0-9_.-]; copied
- * @param[in]  input     indices of layers; as many as the kind takes
- * @param[in]  options   a mapping; NULL where all defaults hold
- * @param[in]  skip      keys of the mapping that are not the kind's; may be NULL
- * @param[out] index_out may be NULL
- * @retval CVY_ERR_INPUT unknown kind, name taken, wrong inputs, options or shapes; the message names the layer
+ * @param[out] index_out    its index in the model; may be NULL
+ * @retval CVY_ERR_INPUT    unknown kind, name taken, wrong inputs, options or shapes; the message names the layer
  */
-cvy_status cvy_model_add(cvy_model *model, const char *kind, const char *name, const int *input, int inputs,
-                         const cvy_yaml_node *options, const char *const *skip, int *index_out);
+cvy_status cvy_model_add(cvy_model *model, const cvy_layer_spec *spec, int *index_out);
 
 /**
  * Append a layer as the zoo does: options as YAML flow text without braces, printf style, e.g.
@@ -74,6 +78,9 @@ int cvy_model_find_layer(const cvy_model *model, const char *name);
 
 /** Index of the parameter of a state_dict key; -1 if absent. */
 int cvy_model_find_parameter(const cvy_model *model, const char *name);
+
+/** Index of the parameter that is @p role to the ops of layer @p layer; -1 if it has none. */
+int cvy_model_find_role(const cvy_model *model, int layer, cvy_role role);
 
 /** Index of the loss layer's input: the layer whose output is the model's. */
 int cvy_model_output(const cvy_model *model);

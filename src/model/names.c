@@ -1,18 +1,15 @@
-/* Open addressing with linear steps over a power of two of slots, at most half of them taken; FNV-1a, 64 bit. */
+/* Open addressing with linear steps over a power of two of slots, at most half of them taken. */
 #include "model/names.h"
 
-#include <stdint.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 /* The slot that holds a name, or the free one where it belongs. There is always a free one. */
 static cvy_name_slot *find_slot(const cvy_names *names, const char *name)
 {
-    uint64_t hash = UINT64_C(0xCBF29CE484222325);
-    for (const char *c = name; *c; c++) {
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001B3);
-    }
+    uint64_t hash = cvy_hash_text(CVY_HASH_INIT, name);
     size_t mask = (size_t)names->slots - 1;
     size_t i = (size_t)(hash ^ hash >> 32) & mask;
     while (names->slot[i].name && strcmp(names->slot[i].name, name) != 0) {

@@ -2,7 +2,6 @@
 #include "op/op.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define R(role) {CVY_ROLE_##role, CVY_ACCESS_READ, false}
 #define W(role) {CVY_ROLE_##role, CVY_ACCESS_WRITE, false}

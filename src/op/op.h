@@ -53,10 +53,10 @@ typedef enum cvy_op_kind {
     CVY_OP_BATCH_NORM,
     CVY_OP_RELU,
     CVY_OP_DROPOUT,
-    CVY_OP_ADD, /**< y = x + x1; without operand x1 never made */
+    CVY_OP_ADD,         /**< y = x + x1; without operand x1 never made */
     CVY_OP_SOFTMAX_CROSS_ENTROPY,
     CVY_OP_MEAN_SQUARED_ERROR,
-    CVY_OP_REORDER, /**< same logical elements, other format or type; shapes may differ as a flatten does */
+    CVY_OP_REORDER,     /**< same logical elements, other format or type; shapes may differ as a flatten does */
     CVY_OP_SGD,
     CVY_OP_ADAMW,
     CVY_OP_KIND_COUNT
@@ -68,7 +68,7 @@ typedef enum cvy_op_kind {
  */
 typedef enum cvy_op_pass {
     CVY_PASS_FORWARD,
-    CVY_PASS_INFERENCE, /**< forward for evaluation: batch norm with running statistics, loss without saved values */
+    CVY_PASS_INFERENCE,  /**< forward for evaluation: batch norm with running statistics, loss without saved values */
     CVY_PASS_BACKWARD_DATA,
     CVY_PASS_BACKWARD_WEIGHTS,
     CVY_PASS_BACKWARD,
@@ -83,25 +83,25 @@ typedef enum cvy_op_pass {
 
 /** What an operand is to its op. */
 typedef enum cvy_role {
-    CVY_ROLE_X,            /**< first input */
-    CVY_ROLE_X1,           /**< second input of add */
-    CVY_ROLE_Y,            /**< output */
-    CVY_ROLE_DX,
-    CVY_ROLE_DY,
-    CVY_ROLE_W,            /**< weights (gamma of a norm; the whole parameter of an optimizer) */
-    CVY_ROLE_B,            /**< bias (beta of a norm) */
-    CVY_ROLE_DW,
-    CVY_ROLE_DB,
-    CVY_ROLE_MEAN,         /**< [c], of this batch */
-    CVY_ROLE_VARIANCE,     /**< [c], of this batch, biased (divided by the count) */
-    CVY_ROLE_RUNNING_MEAN,
-    CVY_ROLE_RUNNING_VARIANCE, /**< unbiased */
-    CVY_ROLE_WINDOW,       /**< max pooling: index in the window (kd,kh,kw order) of the largest element, shaped as y */
-    CVY_ROLE_PROBABILITY,  /**< softmax, [n, classes] */
-    CVY_ROLE_LABEL,        /**< i32 [n] for cross-entropy; the target, shaped as x, for squared error */
-    CVY_ROLE_LOSS,         /**< f64 [2]: loss of the batch (already scaled), correct predictions */
-    CVY_ROLE_MOMENTUM,     /**< SGD's velocity; AdamW's first moment */
-    CVY_ROLE_MOMENT2,      /**< AdamW's second moment */
+    CVY_ROLE_X,                /**< first input */
+    CVY_ROLE_X1,               /**< second input of add */
+    CVY_ROLE_Y,                /**< output */
+    CVY_ROLE_DX,               /**< gradient of the loss with respect to x */
+    CVY_ROLE_DY,               /**< … to y */
+    CVY_ROLE_W,                /**< weights (gamma of a norm; the whole parameter of an optimizer) */
+    CVY_ROLE_B,                /**< bias (beta of a norm) */
+    CVY_ROLE_DW,               /**< … to w */
+    CVY_ROLE_DB,               /**< … to b */
+    CVY_ROLE_MEAN,             /**< [c], of this batch */
+    CVY_ROLE_VARIANCE,         /**< [c], of this batch, biased (divided by the count) */
+    CVY_ROLE_RUNNING_MEAN,     /**< [c], over batches */
+    CVY_ROLE_RUNNING_VARIANCE, /**< [c], over batches, unbiased */
+    CVY_ROLE_WINDOW,           /**< max pooling: index (kd,kh,kw order) of the largest element, shaped as y */
+    CVY_ROLE_PROBABILITY,      /**< softmax, [n, classes] */
+    CVY_ROLE_LABEL,            /**< i32 [n] for cross-entropy; the target, shaped as x, for squared error */
+    CVY_ROLE_LOSS,             /**< f64 [2]: loss of the batch (already scaled), correct predictions */
+    CVY_ROLE_MOMENTUM,         /**< SGD's velocity; AdamW's first moment */
+    CVY_ROLE_MOMENT2,          /**< AdamW's second moment */
     CVY_ROLE_COUNT
 } cvy_role;
 
@@ -141,7 +141,7 @@ typedef struct cvy_op_params_dropout {
 } cvy_op_params_dropout;
 
 typedef struct cvy_op_params_optimizer {
-    double momentum; /**< SGD */
+    double momentum;              /**< SGD */
     bool nesterov;
     double beta1, beta2, epsilon; /**< AdamW */
     double weight_decay;

@@ -33,17 +33,6 @@ static cvy_status bind_input_gradient(cvy_builder *b, int layer, int *out)
     return cvy_builder_add_buffer(b, &gradient, out);
 }
 
-static int find_parameter(const cvy_builder *b, int layer, cvy_role role)
-{
-    const cvy_layer *l = &b->model->layer[layer];
-    for (int i = l->first_parameter; i < l->first_parameter + l->parameters; i++) {
-        if (b->model->parameter[i].spec.role == role) {
-            return i;
-        }
-    }
-    return -1;
-}
-
 static cvy_status bind_weights(cvy_builder *b, int layer, const cvy_op *op, int parameter, int *out)
 {
     *out = b->parameter[parameter];
@@ -125,11 +114,11 @@ static cvy_status bind_role(cvy_builder *b, const binding *at, const cvy_signatu
     case CVY_ROLE_B:
     case CVY_ROLE_RUNNING_MEAN:
     case CVY_ROLE_RUNNING_VARIANCE:
-        parameter = find_parameter(b, at->layer, place->role);
+        parameter = cvy_model_find_role(b->model, at->layer, place->role);
         return parameter < 0 ? CVY_OK : bind_weights(b, at->layer, &at->op, parameter, out);
     case CVY_ROLE_DW:
     case CVY_ROLE_DB:
-        parameter = find_parameter(b, at->layer, place->role == CVY_ROLE_DW ? CVY_ROLE_W : CVY_ROLE_B);
+        parameter = cvy_model_find_role(b->model, at->layer, place->role == CVY_ROLE_DW ? CVY_ROLE_W : CVY_ROLE_B);
         return parameter < 0 ? CVY_OK : bind_parameter_gradient(b, at->layer, place->access, parameter, out);
     default: return bind_saved(b, at->layer, &at->op, &at->x, place->role, out);
     }

@@ -3,31 +3,13 @@
 
 #include <stdio.h>
 
-#include "base/checked.h"
 #include "base/memory.h"
-
-/* Room for one more entry of an array. */
-static cvy_status grow(void *array, int count, int *capacity, size_t size)
-{
-    void **pointer = array;
-    if (count < *capacity) {
-        return CVY_OK;
-    }
-    int wanted = *capacity ? 2 * *capacity : 64;
-    void *grown = cvy_recalloc(*pointer, (size_t)*capacity, (size_t)wanted, size);
-    if (!grown) {
-        return CVY_ERR_MEMORY;
-    }
-    *pointer = grown;
-    *capacity = wanted;
-    return CVY_OK;
-}
 
 cvy_status cvy_builder_add_buffer(cvy_builder *b, const cvy_buffer *buffer, int *index_out)
 {
     cvy_schedule *s = b->schedule;
     CVY_TRY(cvy_shape_check(&buffer->tensor.shape, buffer->layer >= 0 ? b->model->layer[buffer->layer].name : "plan"));
-    CVY_TRY(grow(&s->buffer, s->buffers, &s->buffer_capacity, sizeof *s->buffer));
+    CVY_TRY(cvy_array_reserve(&s->buffer, s->buffers, &s->buffer_capacity, sizeof *s->buffer));
     cvy_buffer *added = &s->buffer[s->buffers];
     *added = *buffer;
     added->global = buffer->tensor.shape;
@@ -42,7 +24,7 @@ cvy_status cvy_builder_add_buffer(cvy_builder *b, const cvy_buffer *buffer, int 
 static cvy_status add_use(cvy_builder *b, int buffer, cvy_access access)
 {
     cvy_schedule *s = b->schedule;
-    CVY_TRY(grow(&s->use, s->uses, &s->use_capacity, sizeof *s->use));
+    CVY_TRY(cvy_array_reserve(&s->use, s->uses, &s->use_capacity, sizeof *s->use));
     s->use[s->uses++] = (cvy_use){.buffer = buffer, .access = access, .region = -1};
     return CVY_OK;
 }
@@ -50,7 +32,7 @@ static cvy_status add_use(cvy_builder *b, int buffer, cvy_access access)
 static cvy_status append_step(cvy_builder *b, const cvy_step_spec *spec, int op, int uses)
 {
     cvy_schedule *s = b->schedule;
-    CVY_TRY(grow(&s->step, s->steps, &s->step_capacity, sizeof *s->step));
+    CVY_TRY(cvy_array_reserve(&s->step, s->steps, &s->step_capacity, sizeof *s->step));
     s->step[s->steps] = (cvy_step){.kind = spec->kind,
                                    .phase = spec->phase,
                                    .layer = spec->layer,
@@ -102,8 +84,8 @@ cvy_status cvy_builder_add_step(cvy_builder *b, const cvy_step_spec *spec, const
 {
     cvy_schedule *s = b->schedule;
     int choices = s->op_capacity;
-    CVY_TRY(grow(&s->choice, s->ops, &choices, sizeof *s->choice));
-    CVY_TRY(grow(&s->op, s->ops, &s->op_capacity, sizeof *s->op));
+    CVY_TRY(cvy_array_reserve(&s->choice, s->ops, &choices, sizeof *s->choice));
+    CVY_TRY(cvy_array_reserve(&s->op, s->ops, &s->op_capacity, sizeof *s->op));
     s->op[s->ops] = *op;
     for (int i = 0; i < op->operands; i++) {
         CVY_TRY(add_use(b, buffer[i], op->operand[i].access));
@@ -135,7 +117,8 @@ cvy_status cvy_builder_add_control(cvy_builder *b, cvy_phase phase, cvy_access a
     return append_step(b, &(cvy_step_spec){CVY_STEP_CONTROL, phase, -1}, -1, uses);
 }
 
-cvy_status cvy_builder_add_reorder(cvy_builder *b, const cvy_step_spec *spec, int source, cvy_format format, int *out)
+cvy_status cvy_builder_add_reorder(cvy_builder *b, const cvy_step_spec *spec, int source, cvy_format format,
+                                   int *index_out)
 {
     cvy_buffer copy = b->schedule->buffer[source];
     cvy_op op = {.kind = CVY_OP_REORDER, .pass = CVY_PASS_FORWARD};
@@ -143,7 +126,7 @@ cvy_status cvy_builder_add_reorder(cvy_builder *b, const cvy_step_spec *spec, in
     cvy_tensor from = copy.tensor;
     copy.tensor.format = format;
     if (cvy_tensor_same_layout(&from, &copy.tensor)) {
-        return cvy_builder_add_view(b, source, &copy, out);
+        return cvy_builder_add_view(b, source, &copy, index_out);
     }
     copy.alias_of = -1;
     copy.persistent = false;
@@ -155,16 +138,16 @@ cvy_status cvy_builder_add_reorder(cvy_builder *b, const cvy_step_spec *spec, in
     CVY_TRY(cvy_op_add(&op, CVY_ROLE_X, &from));
     CVY_TRY(cvy_op_add(&op, CVY_ROLE_Y, &copy.tensor));
     CVY_TRY(cvy_builder_add_step(b, spec, &op, operand));
-    *out = operand[1];
+    *index_out = operand[1];
     return CVY_OK;
 }
 
-cvy_status cvy_builder_add_view(cvy_builder *b, int source, const cvy_buffer *like, int *out)
+cvy_status cvy_builder_add_view(cvy_builder *b, int source, const cvy_buffer *like, int *index_out)
 {
     cvy_buffer view = *like;
     view.alias_of = source;
     view.persistent = b->schedule->buffer[source].persistent;
-    return cvy_builder_add_buffer(b, &view, out);
+    return cvy_builder_add_buffer(b, &view, index_out);
 }
 
 cvy_buffer cvy_builder_activation(const cvy_builder *b, int layer, cvy_content content, cvy_format format)
@@ -180,7 +163,7 @@ cvy_buffer cvy_builder_activation(const cvy_builder *b, int layer, cvy_content c
 
 cvy_status cvy_builder_contribute(cvy_builder *b, int layer, int buffer)
 {
-    CVY_TRY(grow(&b->contribution, b->contributions, &b->contribution_capacity, sizeof *b->contribution));
+    CVY_TRY(cvy_array_reserve(&b->contribution, b->contributions, &b->contribution_capacity, sizeof *b->contribution));
     b->contribution[b->contributions] = (cvy_contribution){buffer, b->layer[layer].contribution};
     b->layer[layer].contribution = b->contributions++;
     return CVY_OK;

@@ -54,18 +54,20 @@ cvy_status cvy_builder_add_buffer(cvy_builder *b, const cvy_buffer *buffer, int 
  */
 cvy_status cvy_builder_add_step(cvy_builder *b, const cvy_step_spec *spec, const cvy_op *op, const int *buffer);
 
-/** Append a control step that touches one or two buffers. */
+/** Append a control step that touches one or two buffers; @p second -1: one. */
 cvy_status cvy_builder_add_control(cvy_builder *b, cvy_phase phase, cvy_access access, int first, int second);
 
 /**
- * Append a reorder of @p source into a new buffer of @p format, of the source's layer; not made where both lie alike.
+ * Append a reorder of @p source into a new buffer of @p format, of the source's layer. Where both lie alike there is no
+ * step, and the new buffer is a view.
  */
-cvy_status cvy_builder_add_reorder(cvy_builder *b, const cvy_step_spec *spec, int source, cvy_format format, int *out);
+cvy_status cvy_builder_add_reorder(cvy_builder *b, const cvy_step_spec *spec, int source, cvy_format format,
+                                   int *index_out);
 
 /** Append a buffer that is @p source under another shape, in plain order. */
-cvy_status cvy_builder_add_view(cvy_builder *b, int source, const cvy_buffer *like, int *out);
+cvy_status cvy_builder_add_view(cvy_builder *b, int source, const cvy_buffer *like, int *index_out);
 
-/** The shape that a layer's output has in this schedule. */
+/** Describe a buffer as large as a layer's output in this schedule; it is not appended. */
 cvy_buffer cvy_builder_activation(const cvy_builder *b, int layer, cvy_content content, cvy_format format);
 
 /** Persistent buffers: parameters, optimizer state, slots of the loader. The same for all schedules of a plan. */

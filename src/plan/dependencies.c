@@ -34,16 +34,7 @@ static cvy_status add_dependency(tracker *t, int step, int on, int distance)
             return CVY_OK;
         }
     }
-    if (s->dependencies == s->dependency_capacity) {
-        int capacity = s->dependency_capacity ? 2 * s->dependency_capacity : 256;
-        cvy_dependency *grown =
-            cvy_recalloc(s->dependency, (size_t)s->dependency_capacity, (size_t)capacity, sizeof *grown);
-        if (!grown) {
-            return CVY_ERR_MEMORY;
-        }
-        s->dependency = grown;
-        s->dependency_capacity = capacity;
-    }
+    CVY_TRY(cvy_array_reserve(&s->dependency, s->dependencies, &s->dependency_capacity, sizeof *s->dependency));
     s->dependency[s->dependencies++] = (cvy_dependency){on, distance};
     at->dependencies++;
     return CVY_OK;

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#include "base/checked.h"
-
 cvy_tensor cvy_layout_output(const cvy_layer *layer, int64_t batch, cvy_dtype dtype, cvy_format format)
 {
     cvy_tensor tensor = {.shape = layer->output, .dtype = dtype, .format = format};
@@ -41,13 +39,8 @@ typedef struct question {
 
 static const cvy_parameter *find_parameter(const question *q, cvy_role role)
 {
-    for (int i = 0; i < q->layer->parameters; i++) {
-        const cvy_parameter *parameter = &q->model->parameter[q->layer->first_parameter + i];
-        if (parameter->spec.role == role) {
-            return parameter;
-        }
-    }
-    return NULL;
+    int i = cvy_model_find_role(q->model, q->layer->index, role);
+    return i < 0 ? NULL : &q->model->parameter[i];
 }
 
 /* The op of a pass of a convolution or dense layer in given formats; roles as its signature has them. */
@@ -145,8 +138,9 @@ static int list_formats(const cvy_plan_options *options, cvy_format format[3])
 }
 
 /*
- * Pairs (format of x, format of y) worth asking about, best first: those that leave x as it is, and of them the one that
- * changes nothing, before those that reorder it. Blocks are not for an image of few channels: padding would be most of it.
+ * Pairs (format of x, format of y) worth asking about, best first: those that leave x as it is, and of them the one
+ * that changes nothing, before those that reorder it. Blocks are not for an image of few channels: padding would be
+ * most of it.
  */
 static int list_candidates(const question *q, cvy_format current, cvy_layer_formats candidate[MAX_CANDIDATES])
 {

@@ -32,35 +32,35 @@ typedef enum cvy_layout_choice {
 
 /** What a plan is made for. */
 typedef struct cvy_plan_options {
-    int64_t batch;       /**< samples an iteration, all ranks */
-    int64_t tail_batch;  /**< samples of the last batch of an epoch; 0 where every batch is whole */
-    cvy_dtype dtype;     /**< CVY_F32 or CVY_F64 */
-    bool training;       /**< false: the evaluation schedule alone */
+    int64_t batch;              /**< samples an iteration, all ranks */
+    int64_t tail_batch;         /**< samples of the last batch of an epoch; 0 where every batch is whole */
+    cvy_dtype dtype;            /**< CVY_F32 or CVY_F64 */
+    bool training;              /**< false: the evaluation schedule alone */
     cvy_optimizer optimizer;
     cvy_layout_choice layout;
-    int block;           /**< channels in a block: 8 or 16, from the machine file */
-    int data_slots;      /**< batches read ahead; each takes memory */
-    int64_t label_bytes; /**< of one sample in a slot */
+    int block;                  /**< channels in a block: 8 or 16, from the machine file */
+    int data_slots;             /**< batches read ahead; each takes memory */
+    int64_t label_bytes;        /**< of one sample in a slot */
     cvy_backend_chain backends; /**< count 0: plan by rule, without kernels */
 } cvy_plan_options;
 
 /** Formats of one layer's tensors. */
 typedef struct cvy_layer_formats {
-    cvy_format input;          /**< what it takes its inputs in */
+    cvy_format input;           /**< what it takes its inputs in */
     cvy_format output;
-    cvy_format weight;         /**< of the parameter, its gradient and its optimizer state */
+    cvy_format weight;          /**< of the parameter, its gradient and its optimizer state */
     cvy_format weight_backward; /**< what backward-data takes the weights in */
-    cvy_format gradient;       /**< what backward-weights writes; reordered to `weight` where it differs */
+    cvy_format gradient;        /**< what backward-weights writes; reordered to `weight` where it differs */
 } cvy_layer_formats;
 
 typedef struct cvy_plan {
-    const cvy_model *model;  /**< borrowed */
+    const cvy_model *model; /**< borrowed */
     cvy_plan_options options;
     cvy_layer_formats *formats; /**< one for each layer */
-    int persistent_buffers;  /**< the first buffers of every schedule */
+    int persistent_buffers;     /**< the first buffers of every schedule */
     cvy_schedule schedule[CVY_SCHEDULE_COUNT];
     int64_t persistent_bytes, transient_bytes; /**< of the two arenas, over all schedules */
-    int format_changes;      /**< reorders of activations in one training iteration */
+    int format_changes; /**< reorders of activations in one training iteration */
 } cvy_plan;
 
 /**

@@ -1,6 +1,5 @@
 /* A plan as YAML: what was decided, for people and for a run that goes on from it. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/memory.h"

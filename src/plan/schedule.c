@@ -1,6 +1,7 @@
 /* What a schedule is by itself: release, aliases, hash, words. */
 #include "plan/schedule.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 void cvy_schedule_clear(cvy_schedule *s)
@@ -25,41 +26,25 @@ int cvy_schedule_root(const cvy_schedule *schedule, int buffer)
     return buffer;
 }
 
-/* Fowler, Noll, Vo: FNV-1a over the bytes of a number. */
-static void mix(uint64_t *hash, int64_t number)
-{
-    for (int i = 0; i < 8; i++) {
-        *hash = (*hash ^ ((uint64_t)number >> (8 * i) & 0xff)) * UINT64_C(0x100000001b3);
-    }
-}
-
 uint64_t cvy_schedule_hash(const cvy_schedule *s)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = CVY_HASH_INIT;
     for (int i = 0; i < s->steps; i++) {
         const cvy_step *step = &s->step[i];
         const int64_t said[] = {step->kind,   step->phase, step->layer, step->micro_batch, step->chunk,
                                 step->stream, step->issue, step->every, step->offset,      step->uses};
         for (size_t k = 0; k < sizeof said / sizeof said[0]; k++) {
-            mix(&hash, said[k]);
+            hash = cvy_hash_word(hash, (uint64_t)said[k]);
         }
-        mix(&hash, step->op >= 0 ? (int64_t)cvy_op_hash(&s->op[step->op]) : -1);
+        hash = cvy_hash_word(hash, step->op >= 0 ? cvy_op_hash(&s->op[step->op]) : UINT64_MAX);
         for (int k = 0; k < step->uses; k++) {
             const cvy_use *use = &s->use[step->first_use + k];
-            mix(&hash, use->buffer);
-            mix(&hash, use->access);
-            mix(&hash, s->buffer[use->buffer].offset);
+            hash = cvy_hash_word(hash, (uint64_t)use->buffer);
+            hash = cvy_hash_word(hash, (uint64_t)use->access);
+            hash = cvy_hash_word(hash, (uint64_t)s->buffer[use->buffer].offset);
         }
     }
     return hash;
-}
-
-const char *cvy_step_kind_name(cvy_step_kind kind)
-{
-    static const char *const name[] = {[CVY_STEP_KERNEL] = "kernel", [CVY_STEP_COLLECTIVE] = "collective",
-                                       [CVY_STEP_EXCHANGE] = "exchange", [CVY_STEP_LOCAL] = "local",
-                                       [CVY_STEP_UPDATE] = "update", [CVY_STEP_CONTROL] = "control"};
-    return name[kind];
 }
 
 const char *cvy_phase_name(cvy_phase phase)

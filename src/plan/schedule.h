@@ -44,17 +44,17 @@ typedef enum cvy_buffer_role {
 
 /** Which tensor of its layer or parameter a buffer is. */
 typedef enum cvy_content {
-    CVY_CONTENT_PARAMETER,  /**< the parameter itself (index in `parameter`) */
-    CVY_CONTENT_GRADIENT,   /**< dw, db */
-    CVY_CONTENT_MOMENT,     /**< optimizer state; `part` 0 or 1 */
-    CVY_CONTENT_OUTPUT,     /**< y of a layer */
+    CVY_CONTENT_PARAMETER,       /**< the parameter itself (index in `parameter`) */
+    CVY_CONTENT_GRADIENT,        /**< dw, db */
+    CVY_CONTENT_MOMENT,          /**< optimizer state; `part` 0 or 1 */
+    CVY_CONTENT_OUTPUT,          /**< y of a layer */
     CVY_CONTENT_OUTPUT_GRADIENT, /**< dy of a layer; `part`: which consumer's contribution */
-    CVY_CONTENT_SAVED,      /**< statistics, window, probability: `part` is the cvy_role */
-    CVY_CONTENT_COPY,       /**< the same elements in another format */
+    CVY_CONTENT_SAVED,           /**< statistics, window, probability: `part` is the cvy_role */
+    CVY_CONTENT_COPY,            /**< the same elements in another format */
     CVY_CONTENT_LABEL,
     CVY_CONTENT_LOSS,
     CVY_CONTENT_SCRATCH,
-    CVY_CONTENT_BATCH,      /**< a slot of the loader: images and labels, raw; `part` is the slot */
+    CVY_CONTENT_BATCH,           /**< a slot of the loader: images and labels, raw; `part` is the slot */
 } cvy_content;
 
 /** A stretch of memory with a meaning. */
@@ -123,14 +123,14 @@ typedef struct cvy_exchange {
 typedef struct cvy_step {
     cvy_step_kind kind;
     cvy_phase phase;
-    int layer;          /**< -1 where it belongs to none */
-    int micro_batch, chunk; /**< pipelines; 0 otherwise */
-    int op;             /**< index into the table of ops; -1 for control and communication */
-    int first_use, uses;    /**< for ops: in the order of the op's operands */
+    int layer;                         /**< -1 where it belongs to none */
+    int micro_batch, chunk;            /**< pipelines; 0 otherwise */
+    int op;                            /**< index into the table of ops; -1 for control and communication */
+    int first_use, uses;               /**< for ops: in the order of the op's operands */
     int first_dependency, dependencies;
-    int stream, issue;  /**< the order on a stream is total, and equal on all members of a group */
-    int every, offset;  /**< runs when iteration % every == offset */
-    int exchange;       /**< index; -1 */
+    int stream, issue;                 /**< the order on a stream is total, and equal on all members of a group */
+    int every, offset;                 /**< runs when iteration % every == offset */
+    int exchange;                      /**< index; -1 */
     double estimate_s, estimate_error; /**< written by the oracle, read by reports; 0 until then */
 } cvy_step;
 
@@ -143,16 +143,16 @@ typedef struct cvy_choice {
 
 /** What a schedule takes. */
 typedef struct cvy_memory_plan {
-    int64_t persistent_bytes;  /**< of the arena that outlives iterations */
-    int64_t transient_bytes;   /**< of the arena of one iteration: its high-water mark */
-    int64_t live_bytes;        /**< most bytes that live at once: no placement needs less */
-    int peak_step;             /**< where that is */
+    int64_t persistent_bytes;               /**< of the arena that outlives iterations */
+    int64_t transient_bytes;                /**< of the arena of one iteration: its high-water mark */
+    int64_t live_bytes;                     /**< most bytes that live at once: no placement needs less */
+    int peak_step;                          /**< where that is */
     int64_t by_role[CVY_BUFFER_ROLE_COUNT]; /**< persistent ones, and transient ones that live at the peak step */
 } cvy_memory_plan;
 
 /** The steps of an iteration. Arrays are indexed by the numbers above. */
 typedef struct cvy_schedule {
-    int64_t batch;      /**< samples of this rank an iteration */
+    int64_t batch; /**< samples of this rank an iteration */
     bool training;
     int steps, buffers, ops, uses, dependencies, regions, exchanges, messages;
     cvy_step *step;
@@ -164,7 +164,8 @@ typedef struct cvy_schedule {
     cvy_region *region;
     cvy_exchange *exchange;
     cvy_message *message;
-    int loss_buffer, label_buffer, input_buffer, output_buffer; /**< what the runtime fills and reads; -1 */
+    int input_buffer, label_buffer; /**< what the runtime fills; -1 */
+    int output_buffer, loss_buffer; /**< what it reads; -1 */
     cvy_memory_plan memory;
     int step_capacity, buffer_capacity, op_capacity, use_capacity, dependency_capacity;
 } cvy_schedule;
@@ -177,9 +178,6 @@ int cvy_schedule_root(const cvy_schedule *schedule, int buffer);
 
 /** A hash over steps, ops, uses and order: equal on all ranks of a class, compared at start. */
 uint64_t cvy_schedule_hash(const cvy_schedule *schedule);
-
-/** "kernel", "local", … Cannot fail. */
-const char *cvy_step_kind_name(cvy_step_kind kind);
 
 /** "forward", "gradient_exchange", … Cannot fail. */
 const char *cvy_phase_name(cvy_phase phase);

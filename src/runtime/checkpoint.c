@@ -58,15 +58,7 @@ static int compare_steps(const void *left, const void *right)
 
 static cvy_status append(listing *list, const found *entry)
 {
-    if (list->count == list->capacity) {
-        int capacity = list->capacity ? 2 * list->capacity : 16;
-        found *grown = cvy_recalloc(list->entry, (size_t)list->capacity, (size_t)capacity, sizeof *grown);
-        if (!grown) {
-            return CVY_ERR_MEMORY;
-        }
-        list->entry = grown;
-        list->capacity = capacity;
-    }
+    CVY_TRY(cvy_array_reserve(&list->entry, list->count, &list->capacity, sizeof *list->entry));
     list->entry[list->count++] = *entry;
     return CVY_OK;
 }

@@ -3,7 +3,6 @@
  * nothing.
  */
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -78,15 +77,13 @@ done:
 /* A safetensors file, a checkpoint's folder, or a run's. */
 static cvy_status load_weights(const char *checkpoint, cvy_executor *executor, const cvy_model *model)
 {
-    cvy_state *state = NULL;
     cvy_position position;
     cvy_status status = CVY_OK;
     char *folder = NULL;
     char *found = NULL;
-    cvy_state copy = *cvy_executor_state(executor);
-    state = &copy;
+    cvy_state state = *cvy_executor_state(executor);
     if (!cvy_folder_exists(checkpoint)) {
-        return cvy_weights_load(checkpoint, state);
+        return cvy_weights_load(checkpoint, &state);
     }
     folder = cvy_path_join(checkpoint, "checkpoints");
     if (!folder) {
@@ -95,7 +92,7 @@ static cvy_status load_weights(const char *checkpoint, cvy_executor *executor, c
     if (cvy_folder_exists(folder)) {
         CVY_TRY_GOTO(status, done, cvy_checkpoint_find_best(folder, &found));
     }
-    CVY_TRY_GOTO(status, done, cvy_checkpoint_load(found ? found : checkpoint, state, &position));
+    CVY_TRY_GOTO(status, done, cvy_checkpoint_load(found ? found : checkpoint, &state, &position));
     CVY_REQUIRE_GOTO(status, done, position.model_hash == cvy_model_hash(model), CVY_ERR_CHECKPOINT,
                      "%s: saved from another model than %s", checkpoint, cvy_model_name(model));
 done:

@@ -6,7 +6,6 @@
 #include "runtime/executor.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -1,5 +1,4 @@
 /* Steps and iterations as slices of a timeline; a phase's slice spans its steps, so that slices nest. */
-#include "base/clock.h"
 #include "runtime/executor_internal.h"
 
 static const char *name_step(const cvy_executor *e, const cvy_step *step)

@@ -20,12 +20,12 @@ enum { CVY_METRICS_TEXT = 4096 };
  * null. Start from CVY_METRICS_LINE_INIT.
  */
 typedef struct cvy_metrics_line {
-    const char *event;       /**< start, step, epoch, checkpoint, end */
+    const char *event; /**< start, step, epoch, checkpoint, end */
     int64_t step;
     int64_t epoch;
     double loss, images_per_s, learning_rate, train_accuracy, validation_accuracy, validation_loss;
-    const char *text_key,
-        *text; /**< one more member, e.g. "checkpoint": "step-00000100"; NULL: none. Escaped as JSON */
+    const char *text_key; /**< key of one more member, e.g. "checkpoint"; NULL: none */
+    const char *text;     /**< its value, e.g. "step-00000100"; escaped as JSON */
 } cvy_metrics_line;
 
 #define CVY_METRICS_LINE_INIT                                                                                   \

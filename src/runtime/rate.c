@@ -2,7 +2,6 @@
 #include "runtime/rate.h"
 
 #include <math.h>
-#include <string.h>
 
 static double factor_constant(const cvy_rate *rate, double samples)
 {
@@ -24,31 +23,16 @@ static double factor_cosine(const cvy_rate *rate, double samples)
     return 0.5 * (1.0 + cos(M_PI * fmin(fmax(done, 0.0), 1.0)));
 }
 
-typedef struct rate_row {
-    const char *name;
-    double (*factor)(const cvy_rate *rate, double samples);
-} rate_row;
-
-static const rate_row rows[] = {
-    [CVY_RATE_CONSTANT] = {"constant", factor_constant},
-    [CVY_RATE_STEP] = {"step", factor_step},
-    [CVY_RATE_COSINE] = {"cosine", factor_cosine},
+static double (*const factor[])(const cvy_rate *rate, double samples) = {
+    [CVY_RATE_CONSTANT] = factor_constant,
+    [CVY_RATE_STEP] = factor_step,
+    [CVY_RATE_COSINE] = factor_cosine,
 };
-
-int cvy_rate_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (strcmp(rows[i].name, name) == 0) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
 
 double cvy_rate_at(const cvy_rate *rate, double samples, double batch)
 {
     if (samples + batch < rate->warmup_samples) {
         return rate->base * (samples + batch) / rate->warmup_samples;
     }
-    return rate->base * rows[rate->kind].factor(rate, samples);
+    return rate->base * factor[rate->kind](rate, samples);
 }

@@ -16,9 +16,6 @@ typedef struct cvy_rate {
     double gamma;
 } cvy_rate;
 
-/** Find a kind by its name ("constant", "step", "cosine"); -1 if absent. */
-int cvy_rate_find(const char *name);
-
 /**
  * The rate for the batch that starts after @p samples samples and has @p batch of them. Warm-up is taken at the batch's
  * end, so that the first batch learns; after it the schedule runs from the end of warm-up.

@@ -2,7 +2,6 @@
 #include "runtime/run_folder.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

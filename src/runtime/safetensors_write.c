@@ -4,7 +4,6 @@
  * PyTorch's readers look for.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

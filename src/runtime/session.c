@@ -5,19 +5,18 @@
 #include <omp.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "machine/machine.h"
 
 enum { DATA_SLOTS = 3 };
 
-cvy_status cvy_layout_choice_find(const char *name, cvy_layout_choice *choice_out)
+static cvy_status find_layout(const char *name, cvy_layout_choice *choice_out)
 {
     static const char *const names[] = {[CVY_LAYOUT_AUTO] = "auto",
                                         [CVY_LAYOUT_PLAIN] = "plain",
                                         [CVY_LAYOUT_CHANNELS_LAST] = "channels-last",
                                         [CVY_LAYOUT_BLOCKED] = "blocked"};
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(name ? name : "auto", names[i]) == 0) {
             *choice_out = (cvy_layout_choice)i;
             return CVY_OK;
@@ -104,7 +103,7 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
     } else if (!session->classes) {
         wanted.label_bytes *= session->model->layer[cvy_model_output(session->model)].output.extent[1];
     }
-    CVY_TRY(cvy_layout_choice_find(options->layout, &wanted.layout));
+    CVY_TRY(find_layout(options->layout, &wanted.layout));
     CVY_TRY(cvy_backend_chain_find(options->double_precision && !options->backend ? "ref" : options->backend,
                                    &wanted.backends));
     return cvy_plan_create(session->model, &wanted, &session->plan);
@@ -126,11 +125,11 @@ static cvy_status set_up(cvy_session *session, const cvy_train_options *options,
 }
 
 cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *options, bool training, bool with_data,
-                            cvy_session *session)
+                            cvy_session *session_out)
 {
-    *session = (cvy_session){.model = model};
-    CVY_TRY(cvy_comm_open(NULL, &session->comm));
-    return cvy_comm_agree(session->comm, set_up(session, options, training, with_data));
+    *session_out = (cvy_session){.model = model};
+    CVY_TRY(cvy_comm_open(NULL, &session_out->comm));
+    return cvy_comm_agree(session_out->comm, set_up(session_out, options, training, with_data));
 }
 
 void cvy_session_close(cvy_session *session)

@@ -25,11 +25,12 @@ typedef struct cvy_session {
  * @param[in]  options   borrowed for the call
  * @param[in]  training  false: the evaluation schedule alone
  * @param[in]  with_data false: no data set is opened
- * @param[out] session   released with cvy_session_close(), on failure too
+ * @param[out] session_out released with cvy_session_close(), on failure too
  */
 cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *options, bool training, bool with_data,
-                            cvy_session *session);
+                            cvy_session *session_out);
 
+/** Release what a session owns. */
 void cvy_session_close(cvy_session *session);
 
 /** A loader of one split over the plan's slots; only one may read at a time. */
@@ -52,8 +53,5 @@ cvy_status cvy_session_evaluate(cvy_session *session, const cvy_train_options *o
  */
 cvy_status cvy_session_profile(const cvy_session *session, unsigned schedules, cvy_profile_row **row_out,
                                int *rows_out);
-
-/** Find a layout by its name; NULL is "auto". @retval CVY_ERR_INPUT lists them */
-cvy_status cvy_layout_choice_find(const char *name, cvy_layout_choice *choice_out);
 
 #endif

@@ -4,11 +4,9 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "runtime/rate.h"
 #include "runtime/run_folder.h"
@@ -64,11 +62,13 @@ static void set_rate(training *t)
 
 static void tell_start(training *t, const char *resumed_from, int skipped)
 {
-    static const char *const names[CVY_BUFFER_ROLE_COUNT + 1] = {
-        "weights", "gradients", "optimizer", "activations", "workspace", "communication", "data", NULL};
+    const char *names[CVY_BUFFER_ROLE_COUNT + 1] = {NULL};
     const cvy_plan *plan = t->session.plan;
     if (!t->observer || !t->observer->start) {
         return;
+    }
+    for (int role = 0; role < CVY_BUFFER_ROLE_COUNT; role++) {
+        names[role] = cvy_buffer_role_name((cvy_buffer_role)role);
     }
     cvy_train_start start = {.model = cvy_model_name(t->model),
                              .data = cvy_data_kind_name(t->session.data),
@@ -384,5 +384,3 @@ void cvy_train_result_clear(cvy_train_result *result)
     cvy_free(result->row);
     *result = (cvy_train_result){0};
 }
-
-bool cvy_train_available(void) { return true; }

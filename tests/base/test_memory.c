@@ -82,6 +82,29 @@ static void test_recalloc_keeps_old_and_zeroes_new(void **state)
     cvy_free(fresh);
 }
 
+/* 100 entries in rooms of 16, 48, 112: three allocations. What stands there stays, a failure changes nothing. */
+static void test_arrays_double_and_keep_their_entries(void **state)
+{
+    (void)state;
+    int64_t *array = NULL;
+    int capacity = 0;
+    int64_t before = cvy_memory_allocations();
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(cvy_array_reserve(&array, i, &capacity, sizeof *array), CVY_OK);
+        assert_int_equal(array[i], 0);
+        array[i] = i + 1;
+    }
+    assert_int_equal(cvy_memory_allocations() - before, 3);
+    assert_int_equal(capacity, 112);
+    cvy_memory_fail_after(0);
+    assert_int_equal(cvy_array_reserve(&array, 112, &capacity, sizeof *array), CVY_ERR_MEMORY);
+    assert_int_equal(capacity, 112);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(array[i], i + 1);
+    }
+    cvy_free(array);
+}
+
 static void test_strdup(void **state)
 {
     (void)state;
@@ -198,6 +221,7 @@ int main(void)
         cmocka_unit_test(test_calloc_of_nothing_is_not_null),
         cmocka_unit_test(test_products_that_wrap_fail),
         cmocka_unit_test(test_recalloc_keeps_old_and_zeroes_new),
+        cmocka_unit_test(test_arrays_double_and_keep_their_entries),
         cmocka_unit_test(test_strdup),
         cmocka_unit_test(test_the_asked_allocation_fails_once),
         cmocka_unit_test(test_arena_and_growth_fail_when_asked),

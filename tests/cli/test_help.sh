@@ -1,26 +1,6 @@
 #!/bin/bash
 # Help, version, unknown commands: what a person meets first. Argument 1 is the program.
-set -u
-convoy=$(realpath "$1")
-failures=0
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-unset "${!CONVOY_@}"
-
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
-
-# expect CODE COMMAND...: run it; standard output in out, standard error in err
-expect() {
-    local code=$1 found
-    shift
-    "$@" >out 2>err </dev/null
-    found=$?
-    [ "$found" -eq "$code" ] || fail "$* ended with $found, expected $code: $(cat err)"
-}
+. "$(dirname "$0")/setup.sh"
 
 # one_error WORDS: standard error is one line, "error: …WORDS…", and nothing is on standard output
 one_error() {
@@ -76,4 +56,4 @@ if [ -w /dev/full ]; then
     one_error "standard output"
 fi
 
-exit $((failures > 0))
+finish

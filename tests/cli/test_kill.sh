@@ -1,18 +1,7 @@
 #!/bin/bash
 # kill -9 at random moments, resume, and the weights are those of the run that was left alone, bit for bit; and the
 # other ends of a run: a signal, NaN, a damaged checkpoint. Argument 1 is the program.
-set -u
-convoy=$(realpath "$1")
-failures=0
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-unset "${!CONVOY_@}"
-
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
+. "$(dirname "$0")/setup.sh"
 
 "$convoy" train --help >/dev/null 2>&1 || exit 0 # a plan-only build does not train
 
@@ -32,7 +21,9 @@ MODEL
 options="--data digits --train-samples 310 --test-samples 50 --batch 32 --threads 1 --schedule cosine"
 options="$options --checkpoint-every 4"
 
+begin_ns=$(date +%s%N)
 "$convoy" train ./net.yaml $options --epochs 6 --out whole --quiet >/dev/null || fail "the run that is left alone"
+whole_ms=$((($(date +%s%N) - begin_ns) / 1000000))
 newest() { ls -d "$1"/checkpoints/step-???????? | tail -n 1; }
 
 RANDOM=7
@@ -40,12 +31,16 @@ kills=0
 "$convoy" train ./net.yaml $options --epochs 6 --out killed --quiet >/dev/null 2>&1 &
 for _ in $(seq 60); do
     pid=$!
-    sleep "0.$((RANDOM % 5))$((RANDOM % 10))"
+    delay_ms=$((whole_ms * (10 + RANDOM % 50) / 100)) # a share of the whole run, so that fast machines are caught too
+    sleep "$((delay_ms / 1000)).$(printf %03d $((delay_ms % 1000)))"
     if kill -9 $pid 2>/dev/null; then
         kills=$((kills + 1))
     fi
     wait $pid 2>/dev/null
-    [ -d killed/checkpoints/step-00000060 ] && break
+    if [ -d killed/checkpoints/step-00000060 ]; then
+        [ $kills -ge 1 ] && break
+        rm -rf killed
+    fi
     if [ -n "$(ls -d killed/checkpoints/step-???????? 2>/dev/null)" ]; then
         "$convoy" train --resume killed --quiet >/dev/null 2>err &
     else
@@ -94,4 +89,4 @@ done
 [ $? -eq 7 ] || fail "damaged checkpoints did not end with 7"
 grep -q "model.safetensors" err || fail "the damaged file is not named: $(cat err)"
 
-exit $((failures > 0))
+finish

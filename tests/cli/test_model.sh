@@ -1,23 +1,7 @@
 #!/bin/bash
 # convoy model: counts that the papers and torchvision publish, and a JSON that other programs read. Argument 1 is the
 # program.
-set -u
-convoy=$(realpath "$1")
-failures=0
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-unset "${!CONVOY_@}"
-
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
-
-# has FILE WORDS: the file holds the words
-has() {
-    grep -qF -- "$2" "$1" || fail "$1 lacks '$2': $(head -c 300 "$1")"
-}
+. "$(dirname "$0")/setup.sh"
 
 # torchvision 0.15: sum(p.numel() for p in model.parameters())
 while read -r model parameters; do
@@ -101,4 +85,4 @@ grep '^warning *kernels' out && fail "a kernel is wrong"
 "$convoy" doctor --json >json || fail "doctor --json"
 has json '"findings":[{"level":"ok","check":"version"'
 
-exit $((failures > 0))
+finish

@@ -1,17 +1,6 @@
 #!/bin/bash
 # Options from the line, the environment and a file, as the program takes them. Argument 1 is the program.
-set -u
-convoy=$(realpath "$1")
-failures=0
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-unset "${!CONVOY_@}"
-
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
+. "$(dirname "$0")/setup.sh"
 
 # refused WORDS COMMAND...: exit code 2, one line on standard error that holds the words, nothing on standard output
 refused() {
@@ -78,4 +67,4 @@ if "$convoy" train --help >/dev/null 2>&1; then
     refused "--iterations: expected" "$convoy" bench lenet5 --iterations 0
 fi
 
-exit $((failures > 0))
+finish

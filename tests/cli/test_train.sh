@@ -1,38 +1,14 @@
 #!/bin/bash
 # convoy train, eval and bench as a user runs them: a run, its end and its stop, resume, what is printed where.
 # Argument 1 is the program.
-set -u
-convoy=$(realpath "$1")
-failures=0
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-unset "${!CONVOY_@}"
-
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
-
-# expect CODE COMMAND...: run it; standard output in out, standard error in err
-expect() {
-    local code=$1 found
-    shift
-    "$@" >out 2>err </dev/null
-    found=$?
-    [ "$found" -eq "$code" ] || fail "$* ended with $found, expected $code: $(cat err)"
-}
-
-has() {
-    grep -qF -- "$2" "$1" || fail "$1 lacks '$2': $(head -c 400 "$1")"
-}
+. "$(dirname "$0")/setup.sh"
 
 if ! "$convoy" train --help >/dev/null 2>&1; then # a plan-only build says what is missing
     for command in train eval bench; do
         expect 2 "$convoy" $command lenet5
         has err "error: '$command' is not in this build"
     done
-    exit $((failures > 0))
+    finish
 fi
 
 small="--data digits --train-samples 320 --test-samples 64 --batch 32 --threads 1"
@@ -108,4 +84,4 @@ has out '"model":"lenet5","strategy":"serial","ranks":1,"threads_per_rank":1,"gl
 expect 0 "$convoy" bench lenet5 --batch 8 --threads 1 --warmup 1 --iterations 2
 has out "floor"
 
-exit $((failures > 0))
+finish

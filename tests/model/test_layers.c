@@ -325,8 +325,10 @@ static void test_graph_is_checked(void **state)
     cvy_model *model = start_model(CVY_SHAPE(3, 8, 8));
     int at = 0, other = 0;
     const int wrong[] = {0, 9};
-    assert_int_equal(cvy_model_add(model, "add", "a", wrong, 2, NULL, NULL, NULL), CVY_ERR_INPUT);
-    assert_int_equal(cvy_model_add(model, "add", "a", wrong, 1, NULL, NULL, NULL), CVY_ERR_INPUT);
+    cvy_layer_spec sum = {.kind = "add", .name = "a", .input = wrong, .inputs = 2};
+    assert_int_equal(cvy_model_add(model, &sum, NULL), CVY_ERR_INPUT);
+    sum.inputs = 1;
+    assert_int_equal(cvy_model_add(model, &sum, NULL), CVY_ERR_INPUT);
     assert_said("layer a: found 1 inputs, expected at least 2 for kind add");
     assert_int_equal(cvy_model_finish(model), CVY_ERR_INPUT); /* an input alone */
     assert_int_equal(cvy_model_append(model, "global-pool", "pool", &at, " "), CVY_OK);

@@ -310,6 +310,28 @@ static void test_options_that_make_no_sense_are_refused(void **state)
     cvy_model_destroy(&model);
 }
 
+/* What ranks compare at start: the same plan says the same again, and each of its schedules something else. */
+static void test_hash_tells_schedules_apart(void **state)
+{
+    (void)state;
+    cvy_model *model = NULL;
+    assert_int_equal(cvy_model_open("lenet5", &model), CVY_OK);
+    cvy_plan *plan = make_plan(model, "ref");
+    cvy_plan *again = make_plan(model, "ref");
+    for (int i = 0; i < CVY_SCHEDULE_COUNT; i++) {
+        uint64_t hash = cvy_schedule_hash(&plan->schedule[i]);
+        assert_true(hash == cvy_schedule_hash(&again->schedule[i]));
+        for (int k = 0; k < i; k++) {
+            assert_true(hash != cvy_schedule_hash(&plan->schedule[k]));
+        }
+    }
+    again->schedule[0].step[1].issue++;
+    assert_true(cvy_schedule_hash(&plan->schedule[0]) != cvy_schedule_hash(&again->schedule[0]));
+    cvy_plan_destroy(&again);
+    cvy_plan_destroy(&plan);
+    cvy_model_destroy(&model);
+}
+
 /* Sizes beyond 2^62 bytes: of one tensor, whichever it is, and of all together; never a number that has wrapped. */
 static void test_sizes_beyond_64_bits_are_infeasible(void **state)
 {
@@ -350,6 +372,7 @@ int main(void)
         cmocka_unit_test(test_lenet5_has_the_steps_counted_by_hand),
         cmocka_unit_test(test_memory_breakdown_sums_up),
         cmocka_unit_test(test_every_failing_allocation_is_survived),
+        cmocka_unit_test(test_hash_tells_schedules_apart),
         cmocka_unit_test(test_options_that_make_no_sense_are_refused),
         cmocka_unit_test(test_sizes_beyond_64_bits_are_infeasible),
     };

@@ -3,8 +3,9 @@
 
     python3 tests/reference/check_torchvision.py build/convoy
 
-A torchvision state_dict, saved as safetensors, is evaluated by `convoy eval`; then `convoy train` makes a checkpoint that
-torchvision loads. Loss and accuracy of both sides over the same IDX data set must agree. Ends with 1 where they do not.
+A torchvision state_dict, saved as safetensors, is evaluated by `convoy eval`; then `convoy train` makes a checkpoint
+that torchvision loads. Loss and accuracy of both sides over the same IDX data set must agree. Ends with 1 where
+they do not.
 """
 import json
 import math
@@ -98,11 +99,13 @@ def check(program, name, folder):
     weights = os.path.join(folder, "weights.safetensors")
     save_safetensors(weights, net.state_dict())
     model = f"{name}:size=28,channels=1,classes=10"
-    found = convoy(program, "eval", model, "--checkpoint", weights, "--data", folder, "--batch", "16", "--json", "--quiet")
+    found = convoy(program, "eval", model, "--checkpoint", weights, "--data", folder, "--batch", "16", "--json",
+                   "--quiet")
     good = compare(f"{name} from torchvision", found, judge(net, images, labels))
 
     run = os.path.join(folder, "run")
-    convoy(program, "train", model, "--data", folder, "--batch", "16", "--weights", weights, "--out", run, "--json", "--quiet")
+    convoy(program, "train", model, "--data", folder, "--batch", "16", "--weights", weights, "--out", run, "--json",
+           "--quiet")
     checkpoints = os.path.join(run, "checkpoints")
     last = os.path.join(checkpoints, sorted(os.listdir(checkpoints))[-1])
     state = load_safetensors(os.path.join(last, "model.safetensors"))

@@ -26,10 +26,10 @@ typedef struct cvy_pool_segment {
  * outputs where channels do not lie innermost.
  */
 typedef struct cvy_pool_tap {
-    int64_t index;       /**< in kd,kh,kw order */
+    int64_t index;                 /**< in kd,kh,kw order */
     int64_t k[3];
-    int64_t first, last; /**< empty where nothing is inside */
-    int64_t offset;      /**< of the input of output `first` */
+    int64_t first, last;           /**< empty where nothing is inside */
+    int64_t offset;                /**< of the input of output `first` */
     int64_t rows, columns;
     int64_t row_step, column_step; /**< in the input */
 } cvy_pool_tap;

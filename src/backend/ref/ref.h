@@ -21,7 +21,7 @@ enum { CVY_REF_G, CVY_REF_O, CVY_REF_I, CVY_REF_KD, CVY_REF_KH, CVY_REF_KW };
  * format the offset of an element is a sum of one term for each dimension; the terms lie in a table for each.
  */
 typedef struct cvy_ref_tensor {
-    void *data; /**< of the run that is going on */
+    void *data;                      /**< of the run that is going on */
     cvy_dtype dtype;
     int64_t extent[CVY_MAX_DIMS];
     const int64_t *at[CVY_MAX_DIMS]; /**< at[dimension][index], in elements */

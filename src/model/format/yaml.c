@@ -101,15 +101,15 @@ static cvy_status find_inputs(const cvy_model *model, const cvy_yaml_node *layer
 
 static cvy_status add_layer(cvy_model *model, const cvy_yaml_node *layers, const cvy_yaml_node *layer)
 {
-    const char *name = NULL, *kind = NULL;
-    int input[CVY_MAX_INPUTS], inputs = 0;
+    int input[CVY_MAX_INPUTS];
+    cvy_layer_spec spec = {.input = input, .options = layer, .skip = layer_keys};
     if (cvy_yaml_node_kind(layer) != CVY_YAML_MAPPING) {
         return cvy_yaml_fail(layer, "layers: expected a mapping with name, kind and options");
     }
-    CVY_TRY(get_text(layer, "name", "the layer's name", &name));
-    CVY_TRY(get_text(layer, "kind", "a kind of layer, as in docs/models.md", &kind));
-    CVY_TRY(find_inputs(model, layers, layer, name, input, &inputs));
-    return cvy_model_add(model, kind, name, input, inputs, layer, layer_keys, NULL);
+    CVY_TRY(get_text(layer, "name", "the layer's name", &spec.name));
+    CVY_TRY(get_text(layer, "kind", "a kind of layer, as in docs/models.md", &spec.kind));
+    CVY_TRY(find_inputs(model, layers, layer, spec.name, input, &spec.inputs));
+    return cvy_model_add(model, &spec, NULL);
 }
 
 static cvy_status start(const cvy_yaml_node *root, const char *path, const cvy_yaml_node **layers_out,

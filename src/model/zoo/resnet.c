@@ -37,14 +37,17 @@ typedef struct block {
     int version;
 } block;
 
+typedef struct convolution {
+    int filters, kernel, stride;
+} convolution;
+
 /* Append a convolution without bias and its batch norm: "PATH.CONV" and "PATH.NORM". */
-static cvy_status append_conv_norm(const block *b, const char *conv, const char *norm, int *at, int filters, int kernel,
-                                   int stride)
+static cvy_status append_conv_norm(const block *b, const char *conv, const char *norm, convolution c, int *at)
 {
     char name[64];
     snprintf(name, sizeof name, "%s.%s", b->path, conv);
     CVY_TRY(cvy_model_append(b->model, "conv", name, at, "filters: %d, kernel: %d, stride: %d, padding: %d, bias: no",
-                             filters, kernel, stride, kernel / 2));
+                             c.filters, c.kernel, c.stride, c.kernel / 2));
     snprintf(name, sizeof name, "%s.%s", b->path, norm);
     return cvy_model_append(b->model, "batch-norm", name, at, " ");
 }
@@ -58,19 +61,19 @@ static cvy_status append_relu(const block *b, const char *relu, int *at)
 
 static cvy_status append_basic(const block *b, int *at)
 {
-    CVY_TRY(append_conv_norm(b, "conv1", "bn1", at, b->width, 3, b->stride));
+    CVY_TRY(append_conv_norm(b, "conv1", "bn1", (convolution){b->width, 3, b->stride}, at));
     CVY_TRY(append_relu(b, "relu1", at));
-    return append_conv_norm(b, "conv2", "bn2", at, b->outputs, 3, 1);
+    return append_conv_norm(b, "conv2", "bn2", (convolution){b->outputs, 3, 1}, at);
 }
 
 static cvy_status append_bottleneck(const block *b, int *at)
 {
     bool first_halves = b->version == VERSION_1;
-    CVY_TRY(append_conv_norm(b, "conv1", "bn1", at, b->width, 1, first_halves ? b->stride : 1));
+    CVY_TRY(append_conv_norm(b, "conv1", "bn1", (convolution){b->width, 1, first_halves ? b->stride : 1}, at));
     CVY_TRY(append_relu(b, "relu1", at));
-    CVY_TRY(append_conv_norm(b, "conv2", "bn2", at, b->width, 3, first_halves ? 1 : b->stride));
+    CVY_TRY(append_conv_norm(b, "conv2", "bn2", (convolution){b->width, 3, first_halves ? 1 : b->stride}, at));
     CVY_TRY(append_relu(b, "relu2", at));
-    return append_conv_norm(b, "conv3", "bn3", at, b->outputs, 1, 1);
+    return append_conv_norm(b, "conv3", "bn3", (convolution){b->outputs, 1, 1}, at);
 }
 
 static cvy_status append_block(const block *b, int *at)
@@ -79,7 +82,8 @@ static cvy_status append_block(const block *b, int *at)
     int shortcut = *at;
     CVY_TRY(b->bottleneck ? append_bottleneck(b, at) : append_basic(b, at));
     if (b->project) {
-        CVY_TRY(append_conv_norm(b, "downsample.0", "downsample.1", &shortcut, b->outputs, 1, b->stride));
+        convolution fit = {b->outputs, 1, b->stride};
+        CVY_TRY(append_conv_norm(b, "downsample.0", "downsample.1", fit, &shortcut));
     }
     snprintf(name, sizeof name, "%s.add", b->path);
     CVY_TRY(cvy_model_append_add(b->model, name, *at, shortcut, at));
