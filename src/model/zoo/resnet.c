@@ -1,8 +1,9 @@
 /*
  * ResNets (He et al., "Deep residual learning for image recognition", arXiv:1512.03385) and ResNeXts (Xie et al.,
- * "Aggregated residual transformations for deep neural networks", arXiv:1611.05431), with the module paths, defaults and initialisation of torchvision: parameters are named as in its state_dict. Version 1 halves
- * in the first 1x1 convolution of a bottleneck, as the paper does, 1.5 in the 3x3, as torchvision does. Layers without
- * parameters have no state_dict keys, so their names ("layer1.0.relu1", "layer1.0.add") are free.
+ * "Aggregated residual transformations for deep neural networks", arXiv:1611.05431), with the module paths, defaults
+ * and initialisation of torchvision: parameters are named as in its state_dict. Version 1 halves in the first 1x1
+ * convolution of a bottleneck, as the paper does, 1.5 in the 3x3, as torchvision does. Layers without parameters have
+ * no state_dict keys, so their names ("layer1.0.relu1", "layer1.0.add") are free.
  */
 #include <stdio.h>
 
@@ -81,7 +82,8 @@ static cvy_status append_bottleneck(const block *b, int *at)
     bool first_halves = b->version == VERSION_1;
     CVY_TRY(append_conv_norm(b, "conv1", "bn1", (convolution){b->width, 1, first_halves ? b->stride : 1, 1}, at));
     CVY_TRY(append_relu(b, "relu1", at));
-    CVY_TRY(append_conv_norm(b, "conv2", "bn2", (convolution){b->width, 3, first_halves ? 1 : b->stride, b->groups}, at));
+    convolution second = {b->width, 3, first_halves ? 1 : b->stride, b->groups};
+    CVY_TRY(append_conv_norm(b, "conv2", "bn2", second, at));
     CVY_TRY(append_relu(b, "relu2", at));
     return append_conv_norm(b, "conv3", "bn3", (convolution){b->outputs, 1, 1, 1}, at);
 }
