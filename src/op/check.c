@@ -107,7 +107,7 @@ static cvy_status check_input(const cvy_op *op, const cvy_tensor *x)
 {
     int least = 1;
     int most = is_optimizer(op) || op->kind == CVY_OP_REORDER ? CVY_MAX_DIMS : 5;
-    if (has_window(op) || op->kind == CVY_OP_POOL_GLOBAL) {
+    if (has_window(op) || op->kind == CVY_OP_POOL_GLOBAL || op->kind == CVY_OP_POOL_ADAPTIVE) {
         least = 4;
     } else if (op->kind == CVY_OP_BATCH_NORM && op->pass != CVY_PASS_COMMIT) {
         least = 2;

@@ -54,6 +54,11 @@ static const unit_cost unit_costs[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
             [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 1},
         },
+    [CVY_OP_POOL_ADAPTIVE] = /* bins that overlap do a little more */
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DX, 1},
+        },
     [CVY_OP_BATCH_NORM] =
         {
             [CVY_PASS_FORWARD] = {CVY_ROLE_X, 6}, /* as its parts */

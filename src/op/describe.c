@@ -86,6 +86,11 @@ static cvy_status describe_output(const cvy_op *op, const cvy_tensor *x, int64_t
             y->shape.extent[i] = 1;
         }
         return CVY_OK;
+    case CVY_OP_POOL_ADAPTIVE:
+        for (int i = 2; i < y->shape.dims; i++) {
+            y->shape.extent[i] = op->params.adaptive.output[i + 3 - y->shape.dims];
+        }
+        return CVY_OK;
     default: return CVY_OK;
     }
 }

@@ -33,6 +33,11 @@ static uint64_t mix_params(uint64_t hash, const cvy_op *op)
     case CVY_OP_CONVOLUTION:
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return mix_window(hash, &op->params.window);
+    case CVY_OP_POOL_ADAPTIVE:
+        for (int axis = 0; axis < 3; axis++) {
+            hash = cvy_hash_word(hash, (uint64_t)op->params.adaptive.output[axis]);
+        }
+        return hash;
     case CVY_OP_BATCH_NORM:
         hash = cvy_hash_real(hash, op->params.norm.epsilon);
         hash = cvy_hash_real(hash, op->params.norm.momentum);

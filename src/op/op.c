@@ -39,6 +39,11 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
             [CVY_PASS_BACKWARD_DATA] = {2, {R(DY), W(DX)}},
         },
+    [CVY_OP_POOL_ADAPTIVE] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {2, {R(DY), W(DX)}},
+        },
     [CVY_OP_BATCH_NORM] =
         {
             [CVY_PASS_FORWARD] = {6, {R(X), R(W), R(B), W(Y), W(MEAN), W(VARIANCE)}},
@@ -104,6 +109,7 @@ const char *cvy_op_kind_name(cvy_op_kind kind)
         [CVY_OP_POOL_MAX] = "max-pool",
         [CVY_OP_POOL_AVERAGE] = "average-pool",
         [CVY_OP_POOL_GLOBAL] = "global-pool",
+        [CVY_OP_POOL_ADAPTIVE] = "adaptive-pool",
         [CVY_OP_BATCH_NORM] = "batch-norm",
         [CVY_OP_RELU] = "relu",
         [CVY_OP_DROPOUT] = "dropout",

@@ -23,6 +23,7 @@
  *                 `window` is u8 where the window has at most 256 positions, else i32; same format as y.
  * POOL_AVERAGE    divides by the window, or with count_padding off by the positions inside the input.
  * POOL_GLOBAL     y is n,c,1,1(,1).
+ * POOL_ADAPTIVE   position o of an axis is the mean over [floor(o in / out), ceil((o + 1) in / out)) of it: PyTorch's.
  * BATCH_NORM      y = w (x - mean) / sqrt(variance + epsilon) + b, statistics over n and space, variance biased.
  *                 dw = sum dy (x - mean) / sqrt(variance + epsilon), db = sum dy, dx = PyTorch's, all terms.
  *                 COMMIT: running = (1 - momentum) running + momentum new, with the variance times
@@ -50,6 +51,7 @@ typedef enum cvy_op_kind {
     CVY_OP_POOL_MAX,
     CVY_OP_POOL_AVERAGE,
     CVY_OP_POOL_GLOBAL, /**< mean over space */
+    CVY_OP_POOL_ADAPTIVE, /**< mean over bins, to a given output */
     CVY_OP_BATCH_NORM,
     CVY_OP_RELU,
     CVY_OP_DROPOUT,
@@ -135,6 +137,10 @@ typedef struct cvy_op_params_norm {
                             GRAD_APPLY's means; BACKWARD is local and counts x) */
 } cvy_op_params_norm;
 
+typedef struct cvy_op_params_adaptive {
+    int64_t output[3]; /**< positions that come out along d, h, w; d is 1 in 2-D */
+} cvy_op_params_adaptive;
+
 typedef struct cvy_op_params_dropout {
     double probability; /**< of dropping; survivors are scaled by 1 / (1 - probability) */
     int32_t layer;      /**< index of the layer: part of the random counter */
@@ -162,6 +168,7 @@ typedef struct cvy_op {
     cvy_op_pass pass;
     union {
         cvy_op_params_window window;       /**< CONVOLUTION, POOL_MAX, POOL_AVERAGE */
+        cvy_op_params_adaptive adaptive;   /**< POOL_ADAPTIVE */
         cvy_op_params_norm norm;           /**< BATCH_NORM */
         cvy_op_params_dropout dropout;     /**< DROPOUT */
         cvy_op_params_optimizer optimizer; /**< SGD, ADAMW */

@@ -35,6 +35,7 @@ typedef struct test_shape {
 #define POOL_MAX(...) {.kind = CVY_OP_POOL_MAX, .params.window = {.window = __VA_ARGS__, .groups = 1}}
 #define POOL_AVERAGE(counted, ...) \
     {.kind = CVY_OP_POOL_AVERAGE, .params.window = {.window = __VA_ARGS__, .groups = 1, .count_padding = counted}}
+#define ADAPTIVE(od, oh, ow) {.kind = CVY_OP_POOL_ADAPTIVE, .params.adaptive = {{od, oh, ow}}}
 #define BATCH_NORM(total) {.kind = CVY_OP_BATCH_NORM, .params.norm = {.epsilon = 1e-5, .momentum = 0.1, .count = total}}
 #define DROPOUT(p, index) {.kind = CVY_OP_DROPOUT, .params.dropout = {.probability = p, .layer = index}}
 #define SGD(m, n, decay) \
@@ -112,6 +113,11 @@ static const test_shape test_shapes[] = {
     CASE("average pool 3-D, padding not counted", POOL_AVERAGE(false, CUBE(3, 2, 1, 1)), DIMS(1, 4, 5, 6, 4)),
     CASE("global pool", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 19, 7, 5)),
     CASE("global pool 3-D", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 8, 3, 4, 5)),
+
+    CASE("adaptive pool 7x5 to 3x2", ADAPTIVE(1, 3, 2), DIMS(2, 11, 7, 5)),
+    CASE("adaptive pool 2x2 to 6x6 (alexnet, small)", ADAPTIVE(1, 6, 6), DIMS(2, 8, 2, 2)),
+    CASE("adaptive pool to itself", ADAPTIVE(1, 4, 4), DIMS(1, 3, 4, 4)),
+    CASE("adaptive pool 3-D", ADAPTIVE(2, 3, 1), DIMS(2, 5, 5, 4, 3)),
 
     CASE("batch norm", BATCH_NORM(3 * 6 * 5), DIMS(3, 7, 6, 5)),
     CASE("batch norm, 16 channels", BATCH_NORM(2 * 5 * 7), DIMS(2, 16, 5, 7)),

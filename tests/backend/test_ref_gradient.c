@@ -172,7 +172,8 @@ static void test_gradients_equal_central_differences(void **state)
 static bool is_linear(cvy_op_kind kind)
 {
     return kind == CVY_OP_CONVOLUTION || kind == CVY_OP_DENSE || kind == CVY_OP_POOL_MAX ||
-           kind == CVY_OP_POOL_AVERAGE || kind == CVY_OP_POOL_GLOBAL || kind == CVY_OP_RELU || kind == CVY_OP_DROPOUT;
+           kind == CVY_OP_POOL_AVERAGE || kind == CVY_OP_POOL_GLOBAL || kind == CVY_OP_POOL_ADAPTIVE ||
+           kind == CVY_OP_RELU || kind == CVY_OP_DROPOUT;
 }
 
 static void test_gradients_are_dual_to_forward(void **state)

@@ -12,6 +12,7 @@ static const cvy_cpu_family *const families[CVY_OP_KIND_COUNT] = {
     [CVY_OP_DROPOUT] = &cvy_cpu_dropout,
     [CVY_OP_BATCH_NORM] = &cvy_cpu_batch_norm,
     [CVY_OP_POOL_GLOBAL] = &cvy_cpu_pool_global,
+    [CVY_OP_POOL_ADAPTIVE] = &cvy_cpu_pool_adaptive,
     [CVY_OP_POOL_MAX] = &cvy_cpu_pool,
     [CVY_OP_POOL_AVERAGE] = &cvy_cpu_pool,
     [CVY_OP_SOFTMAX_CROSS_ENTROPY] = &cvy_cpu_loss,

@@ -46,6 +46,7 @@ extern const cvy_cpu_family cvy_cpu_elementwise;
 extern const cvy_cpu_family cvy_cpu_dropout;
 extern const cvy_cpu_family cvy_cpu_batch_norm;
 extern const cvy_cpu_family cvy_cpu_pool_global;
+extern const cvy_cpu_family cvy_cpu_pool_adaptive;
 extern const cvy_cpu_family cvy_cpu_pool;
 extern const cvy_cpu_family cvy_cpu_loss;
 extern const cvy_cpu_family cvy_cpu_optimizer;

@@ -38,6 +38,11 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_FORWARD] = cvy_ref_pool_global_forward,
             [CVY_PASS_BACKWARD_DATA] = cvy_ref_pool_global_data,
         },
+    [CVY_OP_POOL_ADAPTIVE] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_pool_adaptive_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_pool_adaptive_data,
+        },
     [CVY_OP_BATCH_NORM] =
         {
             [CVY_PASS_FORWARD] = cvy_ref_norm_forward,

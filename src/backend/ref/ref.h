@@ -133,6 +133,8 @@ cvy_status cvy_ref_pool_average_forward(const cvy_ref_kernel *kernel, const cvy_
 cvy_status cvy_ref_pool_average_data(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_pool_global_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_pool_global_data(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_pool_adaptive_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_pool_adaptive_data(const cvy_ref_kernel *kernel, const cvy_run *run);
 
 cvy_status cvy_ref_norm_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_norm_inference(const cvy_ref_kernel *kernel, const cvy_run *run);

@@ -10,6 +10,7 @@
     KIND(max_pool)            \
     KIND(average_pool)        \
     KIND(global_pool)         \
+    KIND(adaptive_pool)       \
     KIND(batch_norm)          \
     KIND(relu)                \
     KIND(dropout)             \

@@ -4,6 +4,11 @@
 #define FOR_EACH_MODEL(MODEL) \
     MODEL(lenet5)             \
     MODEL(cifar10_quick)      \
+    MODEL(alexnet)            \
+    MODEL(vgg11)              \
+    MODEL(vgg13)              \
+    MODEL(vgg16)              \
+    MODEL(vgg19)              \
     MODEL(resnet18)           \
     MODEL(resnet34)           \
     MODEL(resnet50)           \
