@@ -244,7 +244,10 @@ static void test_resume_refuses_batches_that_do_not_meet(void **state)
 }
 
 /* The last rate that a training used. */
-static void note_rate(void *context, const cvy_train_progress *progress) { *(double *)context = progress->learning_rate; }
+static void note_rate(void *context, const cvy_train_progress *progress)
+{
+    *(double *)context = progress->learning_rate;
+}
 
 /* Two epochs are six steps, of 8, 8, 6, 8, 8, 6 samples: asked for either way, the rates are the same. */
 static void test_steps_count_the_samples_of_incomplete_batches(void **state)
