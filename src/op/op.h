@@ -51,7 +51,6 @@ typedef enum cvy_op_kind {
     CVY_OP_POOL_MAX,
     CVY_OP_POOL_AVERAGE,
     CVY_OP_POOL_GLOBAL, /**< mean over space */
-    CVY_OP_POOL_ADAPTIVE, /**< mean over bins, to a given output */
     CVY_OP_BATCH_NORM,
     CVY_OP_RELU,
     CVY_OP_DROPOUT,
@@ -61,6 +60,7 @@ typedef enum cvy_op_kind {
     CVY_OP_REORDER,     /**< same logical elements, other format or type; shapes may differ as a flatten does */
     CVY_OP_SGD,
     CVY_OP_ADAMW,
+    CVY_OP_POOL_ADAPTIVE, /**< mean over bins, to a given output; numbers are part of hashes: add at the end */
     CVY_OP_KIND_COUNT
 } cvy_op_kind;
 
