@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "machine/machine.h"
 
 enum { DATA_SLOTS = 3 };
@@ -84,6 +85,19 @@ static cvy_optimizer choose_optimizer(const cvy_train_options *o)
     return optimizer;
 }
 
+/* What the machine does not have is better said before it is taken: the system would kill the process without a word. */
+static cvy_status check_memory(const cvy_session *session)
+{
+    char needed[CVY_UNIT_TEXT], there[CVY_UNIT_TEXT];
+    int64_t bytes = session->plan->persistent_bytes + session->plan->transient_bytes;
+    int64_t memory_bytes = session->machine.device.memory_bytes;
+    CVY_REQUIRE(memory_bytes == 0 || bytes <= memory_bytes, CVY_ERR_INFEASIBLE,
+                "%s takes %s of tensors at batch %lld, this machine has %s: a smaller batch takes less",
+                cvy_model_name(session->model), cvy_print_bytes((double)bytes, needed),
+                (long long)session->plan->options.batch, cvy_print_bytes((double)memory_bytes, there));
+    return CVY_OK;
+}
+
 static cvy_status make_plan(cvy_session *session, const cvy_train_options *options, bool training)
 {
     cvy_plan_options wanted = {.batch = options->batch,
@@ -104,9 +118,11 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
         wanted.label_bytes *= session->model->layer[cvy_model_output(session->model)].output.extent[1];
     }
     CVY_TRY(find_layout(options->layout, &wanted.layout));
-    CVY_TRY(cvy_backend_chain_find(options->double_precision && !options->backend ? "ref" : options->backend,
-                                   &wanted.backends));
-    return cvy_plan_create(session->model, &wanted, &session->plan);
+    CVY_REQUIRE(!options->double_precision || !options->backend || strcmp(options->backend, "ref") == 0, CVY_ERR_INPUT,
+                "backend %s computes in single precision; double precision is for backend ref", options->backend);
+    CVY_TRY(cvy_backend_chain_find(options->double_precision ? "ref" : options->backend, &wanted.backends));
+    CVY_TRY(cvy_plan_create(session->model, &wanted, &session->plan));
+    return check_memory(session);
 }
 
 static cvy_status set_up(cvy_session *session, const cvy_train_options *options, bool training, bool with_data)

@@ -258,7 +258,7 @@ static void test_every_pass_is_in_the_table_of_ops(void **state)
         assert_true(kind->forward_passes >= 1 && kind->backward_passes >= 1);
         cvy_model_destroy(&model);
     }
-    assert_int_equal(kinds, 13);
+    assert_true(kinds >= 13);
     assert_null(cvy_layer_kind_find("no such kind"));
 }
 
