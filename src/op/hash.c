@@ -42,6 +42,9 @@ static uint64_t mix_params(uint64_t hash, const cvy_op *op)
         hash = cvy_hash_real(hash, op->params.norm.epsilon);
         hash = cvy_hash_real(hash, op->params.norm.momentum);
         return cvy_hash_word(hash, (uint64_t)op->params.norm.count);
+    case CVY_OP_LEAKY_RELU: return cvy_hash_real(hash, op->params.activation.slope);
+    case CVY_OP_SOFTMAX_CROSS_ENTROPY: return cvy_hash_real(hash, op->params.loss.smoothing);
+    case CVY_OP_STOCHASTIC_DEPTH:
     case CVY_OP_DROPOUT:
         hash = cvy_hash_real(hash, op->params.dropout.probability);
         return cvy_hash_word(hash, (uint64_t)op->params.dropout.layer);

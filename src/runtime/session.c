@@ -85,7 +85,7 @@ static cvy_optimizer choose_optimizer(const cvy_train_options *o)
     return optimizer;
 }
 
-/* What the machine does not have is better said before it is taken: the system would kill the process without a word. */
+/* What the machine does not have is better said before it is taken: the system would kill the process in silence. */
 static cvy_status check_memory(const cvy_session *session)
 {
     char needed[CVY_UNIT_TEXT], there[CVY_UNIT_TEXT];

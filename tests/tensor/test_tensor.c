@@ -261,7 +261,7 @@ static bool lies_alike(const cvy_tensor *a, const cvy_tensor *b)
     return alike;
 }
 
-static double number_element(const void *context, int64_t element) { return *(const double *)context + (double)element; }
+static double number_element(const void *context, int64_t i) { return *(const double *)context + (double)i; }
 
 /* Filling with 7, 8, 9, … gives what a copy of 7, 8, 9, … in plain order gives, padding included. */
 static void test_fill_goes_in_logical_order(void **state)

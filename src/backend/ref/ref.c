@@ -56,8 +56,8 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         },
     [CVY_OP_RELU] =
         {
-            [CVY_PASS_FORWARD] = cvy_ref_relu_forward,
-            [CVY_PASS_BACKWARD_DATA] = cvy_ref_relu_data,
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
         },
     [CVY_OP_DROPOUT] =
         {
@@ -91,6 +91,46 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
     [CVY_OP_ADAMW] =
         {
             [CVY_PASS_UPDATE] = cvy_ref_adamw,
+        },
+    [CVY_OP_RELU6] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_LEAKY_RELU] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_SIGMOID] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_TANH] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_SILU] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_HARD_SWISH] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_MULTIPLY] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_multiply_forward,
+            [CVY_PASS_BACKWARD] = cvy_ref_multiply_backward,
+        },
+    [CVY_OP_STOCHASTIC_DEPTH] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_stochastic_depth_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_stochastic_depth_data,
         },
 };
 
