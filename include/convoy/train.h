@@ -29,6 +29,7 @@ typedef enum cvy_optimizer_name {
     CVY_OPTIMIZE_MOMENTUM, /**< SGD with velocity: v = mu v + g + wd w, w -= lr v */
     CVY_OPTIMIZE_NESTEROV, /**< the same, looking ahead: w -= lr (g + wd w + mu v) */
     CVY_OPTIMIZE_ADAMW,    /**< Loshchilov and Hutter, arXiv:1711.05101 */
+    CVY_OPTIMIZE_ADAM,     /**< Kingma and Ba, arXiv:1412.6980; decay is part of the gradient, as PyTorch's */
 } cvy_optimizer_name;
 
 /** What to train and how. Start from CVY_TRAIN_OPTIONS_INIT. Strings are borrowed for the call. */
@@ -48,8 +49,9 @@ typedef struct cvy_train_options {
     cvy_optimizer_name optimizer; /**< the rule that updates the weights */
     double learning_rate;         /**< base, after warm-up */
     double momentum;              /**< momentum and nesterov */
-    double beta1, beta2, epsilon; /**< adamw */
+    double beta1, beta2, epsilon; /**< adam and adamw */
     double weight_decay;          /**< adamw's is decoupled from the gradient, the others' is part of it */
+    bool no_decay_norms;          /**< no weight decay of norms and biases: parameters of one dimension */
     cvy_rate_kind rate;
     double warmup_epochs;         /**< linear from 0; may be a fraction */
     double step_epochs, gamma;    /**< CVY_RATE_STEP */

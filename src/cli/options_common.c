@@ -8,7 +8,8 @@
 
 static const char *const optimizers[] = {
     [CVY_OPTIMIZE_SGD] = "sgd",           [CVY_OPTIMIZE_MOMENTUM] = "momentum",
-    [CVY_OPTIMIZE_NESTEROV] = "nesterov", [CVY_OPTIMIZE_ADAMW] = "adamw", NULL,
+    [CVY_OPTIMIZE_NESTEROV] = "nesterov", [CVY_OPTIMIZE_ADAMW] = "adamw",
+    [CVY_OPTIMIZE_ADAM] = "adam",         NULL,
 };
 static const char *const schedules[] = {
     [CVY_RATE_CONSTANT] = "constant", [CVY_RATE_STEP] = "step", [CVY_RATE_COSINE] = "cosine", NULL,
@@ -72,9 +73,11 @@ static const row rows[] = {
     {T, {REAL("learning-rate", train.learning_rate, 0, 1e6, "Learning rate after warm-up"), .aliases = "lr"}},
     {TB, {REAL("momentum", train.momentum, 0, 1, "Momentum of momentum and nesterov")}},
     {TB, {REAL("weight-decay", train.weight_decay, 0, 1e6, "Weight decay; adamw's is decoupled; 0: none")}},
-    {T, {REAL("beta1", train.beta1, 0, 1, "Decay of adamw's first moment")}},
-    {T, {REAL("beta2", train.beta2, 0, 1, "Decay of adamw's second moment")}},
-    {T, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of adamw's second moment"), .aliases = "opt-eps"}},
+    {TB, {FLAG("no-decay-norms", train.no_decay_norms, "Keep norms and biases out of weight decay")}},
+    {T, {REAL("beta1", train.beta1, 0, 1, "Decay of the first moment of adam and adamw")}},
+    {T, {REAL("beta2", train.beta2, 0, 1, "Decay of the second moment of adam and adamw")}},
+    {T, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of the second moment of adam and adamw"),
+         .aliases = "opt-eps"}},
     {T, {CHOICE("schedule", train.rate, schedules, "NAME", "How the learning rate goes"), .aliases = "sched"}},
     {T, {REAL("warmup-epochs", train.warmup_epochs, 0, MANY, "Raise the learning rate from 0 over the first X "
               "epochs; 0: no warm-up")}},

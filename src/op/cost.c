@@ -95,6 +95,10 @@ static const unit_cost unit_costs[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_UPDATE] = {CVY_ROLE_W, 15}, /* decay 1, first moment 3, second 4, step 7 */
         },
+    [CVY_OP_ADAM] =
+        {
+            [CVY_PASS_UPDATE] = {CVY_ROLE_W, 16}, /* decay 2, then as adamw */
+        },
 };
 
 double cvy_op_flop(const cvy_op *op)

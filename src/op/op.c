@@ -88,6 +88,10 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_UPDATE] = {4, {R(DW), U(W), U(MOMENTUM), U(MOMENT2)}},
         },
+    [CVY_OP_ADAM] =
+        {
+            [CVY_PASS_UPDATE] = {4, {R(DW), U(W), U(MOMENTUM), U(MOMENT2)}},
+        },
 };
 
 const cvy_signature *cvy_op_signature(cvy_op_kind kind, cvy_op_pass pass)
@@ -113,6 +117,7 @@ const char *cvy_op_kind_name(cvy_op_kind kind)
         [CVY_OP_REORDER] = "reorder",
         [CVY_OP_SGD] = "sgd",
         [CVY_OP_ADAMW] = "adamw",
+        [CVY_OP_ADAM] = "adam",
     };
     return name[kind];
 }
