@@ -20,7 +20,7 @@ static const cvy_tensor *find_input(const cvy_op *op)
     return operand ? &operand->tensor : NULL;
 }
 
-static bool is_optimizer(const cvy_op *op) { return op->kind == CVY_OP_SGD || op->kind == CVY_OP_ADAMW; }
+static bool is_optimizer(const cvy_op *op) { return op->pass == CVY_PASS_UPDATE; }
 
 static bool has_window(const cvy_op *op)
 {

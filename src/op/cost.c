@@ -140,6 +140,10 @@ static const unit_cost unit_costs[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
             [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 1},
         },
+    [CVY_OP_ADAM] =
+        {
+            [CVY_PASS_UPDATE] = {CVY_ROLE_W, 16}, /* decay 2, then as adamw */
+        },
 };
 
 double cvy_op_flop(const cvy_op *op)

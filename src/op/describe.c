@@ -144,7 +144,7 @@ static bool is_shaped_as_input(const cvy_op *op, cvy_role role)
     case CVY_ROLE_MOMENTUM:
     case CVY_ROLE_MOMENT2: return true;
     case CVY_ROLE_W:
-    case CVY_ROLE_DW: return op->kind == CVY_OP_SGD || op->kind == CVY_OP_ADAMW;
+    case CVY_ROLE_DW: return op->pass == CVY_PASS_UPDATE;
     case CVY_ROLE_LABEL: return op->kind == CVY_OP_MEAN_SQUARED_ERROR;
     default: return false;
     }
@@ -173,8 +173,7 @@ cvy_status cvy_op_describe(const cvy_op *op, const cvy_tensor *x, int64_t filter
     if (role == CVY_ROLE_WINDOW) {
         tensor.dtype = window_dtype(&op->params.window.window);
     }
-    bool optimizer = op->kind == CVY_OP_SGD || op->kind == CVY_OP_ADAMW;
-    if (tensor.shape.dims <= 2 && !optimizer) {
+    if (tensor.shape.dims <= 2 && op->pass != CVY_PASS_UPDATE) {
         tensor.format = CVY_FORMAT_PLAIN;
     }
     *tensor_out = tensor;

@@ -29,6 +29,9 @@ static uint64_t mix_optimizer(uint64_t hash, const cvy_op_params_optimizer *para
 
 static uint64_t mix_params(uint64_t hash, const cvy_op *op)
 {
+    if (op->pass == CVY_PASS_UPDATE) {
+        return mix_optimizer(hash, &op->params.optimizer);
+    }
     switch (op->kind) {
     case CVY_OP_CONVOLUTION:
     case CVY_OP_POOL_MAX:
@@ -48,8 +51,6 @@ static uint64_t mix_params(uint64_t hash, const cvy_op *op)
     case CVY_OP_DROPOUT:
         hash = cvy_hash_real(hash, op->params.dropout.probability);
         return cvy_hash_word(hash, (uint64_t)op->params.dropout.layer);
-    case CVY_OP_SGD:
-    case CVY_OP_ADAMW: return mix_optimizer(hash, &op->params.optimizer);
     default: return hash;
     }
 }

@@ -133,6 +133,10 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
             [CVY_PASS_BACKWARD_DATA] = {2, {R(DY), W(DX)}},
         },
+    [CVY_OP_ADAM] =
+        {
+            [CVY_PASS_UPDATE] = {4, {R(DW), U(W), U(MOMENTUM), U(MOMENT2)}},
+        },
 };
 
 const cvy_signature *cvy_op_signature(cvy_op_kind kind, cvy_op_pass pass)
@@ -167,6 +171,7 @@ const char *cvy_op_kind_name(cvy_op_kind kind)
         [CVY_OP_HARD_SWISH] = "hard-swish",
         [CVY_OP_MULTIPLY] = "multiply",
         [CVY_OP_STOCHASTIC_DEPTH] = "stochastic-depth",
+        [CVY_OP_ADAM] = "adam",
     };
     return name[kind];
 }

@@ -54,6 +54,7 @@
  *                 w -= learning_rate (nesterov ? g + momentum v : v).
  * ADAMW           w *= 1 - learning_rate weight_decay; m = beta1 m + (1 - beta1) g; s = beta2 s + (1 - beta2) g^2;
  *                 w -= learning_rate (m / (1 - beta1^update)) / (sqrt(s / (1 - beta2^update)) + epsilon).
+ * ADAM            g = dw + weight_decay w; then as ADAMW, without its decay.
  * Optimizers go over the padding too; it is zero and stays zero. Operands of one op have one floating type, f32 or f64,
  * but for `window`, class labels (i32) and `loss` (f64).
  */
@@ -81,6 +82,7 @@ typedef enum cvy_op_kind {
     CVY_OP_HARD_SWISH,
     CVY_OP_MULTIPLY,
     CVY_OP_STOCHASTIC_DEPTH,
+    CVY_OP_ADAM,
     CVY_OP_KIND_COUNT
 } cvy_op_kind;
 
@@ -122,8 +124,8 @@ typedef enum cvy_role {
     CVY_ROLE_PROBABILITY,      /**< softmax, [n, classes] */
     CVY_ROLE_LABEL,            /**< i32 [n] for cross-entropy; the target, shaped as x, for squared error */
     CVY_ROLE_LOSS,             /**< f64 [2]: loss of the batch (already scaled), correct predictions */
-    CVY_ROLE_MOMENTUM,         /**< SGD's velocity; AdamW's first moment */
-    CVY_ROLE_MOMENT2,          /**< AdamW's second moment */
+    CVY_ROLE_MOMENTUM,         /**< velocity of SGD; first moment of the Adams */
+    CVY_ROLE_MOMENT2,          /**< second moment of the Adams */
     CVY_ROLE_DX1,              /**< … to x1 */
     CVY_ROLE_COUNT
 } cvy_role;
@@ -178,7 +180,7 @@ typedef struct cvy_op_params_loss {
 typedef struct cvy_op_params_optimizer {
     double momentum;              /**< SGD */
     bool nesterov;
-    double beta1, beta2, epsilon; /**< AdamW */
+    double beta1, beta2, epsilon; /**< ADAMW, ADAM */
     double weight_decay;
 } cvy_op_params_optimizer;
 
@@ -202,7 +204,7 @@ typedef struct cvy_op {
         cvy_op_params_dropout dropout;     /**< DROPOUT, STOCHASTIC_DEPTH */
         cvy_op_params_activation activation; /**< LEAKY_RELU */
         cvy_op_params_loss loss;           /**< SOFTMAX_CROSS_ENTROPY */
-        cvy_op_params_optimizer optimizer; /**< SGD, ADAMW */
+        cvy_op_params_optimizer optimizer; /**< pass UPDATE */
     } params;
     int operands;
     cvy_operand operand[CVY_MAX_OPERANDS]; /**< in the order of the signature; optional ones may be left out */

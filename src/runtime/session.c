@@ -11,6 +11,18 @@
 
 enum { DATA_SLOTS = 3 };
 
+/* What an optimizer's name stands for: a rule of the plan, with momentum or without. */
+static const struct {
+    cvy_optimizer_kind kind;
+    bool momentum, nesterov;
+} rules[] = {
+    [CVY_OPTIMIZE_SGD] = {CVY_OPTIMIZER_SGD, false, false},
+    [CVY_OPTIMIZE_MOMENTUM] = {CVY_OPTIMIZER_SGD, true, false},
+    [CVY_OPTIMIZE_NESTEROV] = {CVY_OPTIMIZER_SGD, true, true},
+    [CVY_OPTIMIZE_ADAMW] = {CVY_OPTIMIZER_ADAMW, false, false},
+    [CVY_OPTIMIZE_ADAM] = {CVY_OPTIMIZER_ADAM, false, false},
+};
+
 static cvy_status find_layout(const char *name, cvy_layout_choice *choice_out)
 {
     static const char *const names[] = {[CVY_LAYOUT_AUTO] = "auto",
@@ -32,6 +44,8 @@ static cvy_status check_options(const cvy_train_options *o)
                 "batch: expected 1 to 16777216 samples, got %lld", (long long)o->batch);
     CVY_REQUIRE(o->threads >= 0 && o->threads <= 4096, CVY_ERR_INPUT, "threads: expected 1 to 4096, got %d",
                 o->threads);
+    CVY_REQUIRE((size_t)o->optimizer < sizeof rules / sizeof rules[0], CVY_ERR_INPUT, "no optimizer of number %d",
+                (int)o->optimizer);
     CVY_REQUIRE(isfinite(o->learning_rate) && o->learning_rate >= 0.0, CVY_ERR_INPUT,
                 "learning-rate: expected a number of at least 0, got %g", o->learning_rate);
     CVY_REQUIRE(o->weight_decay >= 0.0 && o->momentum >= 0.0 && o->momentum < 1.0, CVY_ERR_INPUT,
@@ -74,10 +88,9 @@ static cvy_status open_data(cvy_session *session, const cvy_train_options *optio
 
 static cvy_optimizer choose_optimizer(const cvy_train_options *o)
 {
-    cvy_optimizer optimizer = {.kind = o->optimizer == CVY_OPTIMIZE_ADAMW ? CVY_OPTIMIZER_ADAMW : CVY_OPTIMIZER_SGD};
-    bool velocity = o->optimizer == CVY_OPTIMIZE_MOMENTUM || o->optimizer == CVY_OPTIMIZE_NESTEROV;
-    optimizer.params = (cvy_op_params_optimizer){.momentum = velocity ? o->momentum : 0.0,
-                                                 .nesterov = o->optimizer == CVY_OPTIMIZE_NESTEROV,
+    cvy_optimizer optimizer = {.kind = rules[o->optimizer].kind, .no_decay_norms = o->no_decay_norms};
+    optimizer.params = (cvy_op_params_optimizer){.momentum = rules[o->optimizer].momentum ? o->momentum : 0.0,
+                                                 .nesterov = rules[o->optimizer].nesterov,
                                                  .beta1 = o->beta1,
                                                  .beta2 = o->beta2,
                                                  .epsilon = o->epsilon,

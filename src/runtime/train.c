@@ -46,16 +46,19 @@ static double count_samples(const training *t)
     return (double)epochs * (double)t->samples + (double)rest * (double)t->options->batch;
 }
 
-static void set_rate(training *t)
+static cvy_status set_rate(training *t)
 {
     const cvy_train_options *o = t->options;
     double samples = (double)t->samples;
+    double growth = o->rate_base_size > 0 ? (double)o->batch / (double)o->rate_base_size : 1.0;
     t->rate = (cvy_rate){.kind = o->rate,
-                         .base = o->learning_rate,
+                         .base = o->learning_rate * growth,
                          .warmup_samples = o->warmup_epochs * samples,
                          .total_samples = count_samples(t),
                          .step_samples = o->step_epochs * samples,
-                         .gamma = o->gamma};
+                         .gamma = o->gamma,
+                         .power = o->power};
+    return cvy_rate_read_milestones(o->milestones, samples, &t->rate);
 }
 
 /* ---- what others are told ---- */
@@ -77,6 +80,7 @@ static void tell_start(training *t, const char *resumed_from, int skipped)
                              .batch = t->options->batch,
                              .train_samples = t->samples,
                              .test_samples = cvy_data_get_info(t->session.data)->count[CVY_SPLIT_TEST],
+                             .learning_rate = t->rate.base,
                              .epochs = t->options->steps > 0 ? 0 : t->options->epochs,
                              .steps_total = t->steps_total,
                              .first_step = t->position.step,
@@ -344,8 +348,16 @@ static cvy_status fill_result(training *t)
 static cvy_status check_lengths(const training *t)
 {
     CVY_REQUIRE(t->options->epochs > 0 || t->options->steps > 0, CVY_ERR_INPUT, "epochs or steps must be at least 1");
-    CVY_REQUIRE(t->options->rate != CVY_RATE_STEP || t->options->step_epochs > 0.0, CVY_ERR_INPUT,
+    bool stepped = t->options->rate == CVY_RATE_STEP || t->options->rate == CVY_RATE_EXPONENTIAL;
+    CVY_REQUIRE((unsigned)t->options->rate <= CVY_RATE_POLYNOMIAL, CVY_ERR_INPUT, "no schedule of number %d",
+                (int)t->options->rate);
+    CVY_REQUIRE(!stepped || t->options->step_epochs > 0.0, CVY_ERR_INPUT,
                 "step-epochs: expected more than 0, got %g", t->options->step_epochs);
+    CVY_REQUIRE(t->options->rate != CVY_RATE_MULTISTEP || t->options->milestones, CVY_ERR_INPUT,
+                "the multistep schedule needs milestones: epochs such as 30,60,80");
+    CVY_REQUIRE(t->options->rate_base_size >= 0 && t->options->power >= 0.0, CVY_ERR_INPUT,
+                "the base size of the learning rate and the power must not be negative, got %lld and %g",
+                (long long)t->options->rate_base_size, t->options->power);
     CVY_REQUIRE(t->options->warmup_epochs >= 0.0, CVY_ERR_INPUT, "warmup-epochs: expected at least 0, got %g",
                 t->options->warmup_epochs);
     return CVY_OK;
@@ -363,7 +375,7 @@ cvy_status cvy_train(const cvy_model *model, const cvy_train_options *options, c
     CVY_TRY_GOTO(status, done, cvy_session_open(model, options, true, true, &t.session));
     t.samples = cvy_data_get_info(t.session.data)->count[CVY_SPLIT_TRAIN];
     t.steps_total = count_steps(&t);
-    set_rate(&t);
+    CVY_TRY_GOTO(status, done, set_rate(&t));
     CVY_TRY_GOTO(status, done, cvy_session_loader(&t.session, options, CVY_SPLIT_TRAIN, &t.loader));
     CVY_TRY_GOTO(status, done, start_state(&t));
     cvy_executor_set_timeline(t.session.executor, t.folder.timeline);

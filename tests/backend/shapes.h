@@ -48,6 +48,10 @@ typedef struct test_shape {
     {.kind = CVY_OP_ADAMW, \
      .params.optimizer = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = decay}}
 
+#define ADAM(decay)        \
+    {.kind = CVY_OP_ADAM, \
+     .params.optimizer = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = decay}}
+
 #define CASE(name_, op_, x_, ...) {.name = name_, .op = op_, .x = x_, __VA_ARGS__}
 
 static const test_shape test_shapes[] = {
@@ -155,6 +159,7 @@ static const test_shape test_shapes[] = {
     CASE("sgd after Nesterov", SGD(0.9, true, 0.0005), DIMS(40, 7), .optional = true),
     CASE("adamw", ADAMW(0.01), DIMS(6, 5, 3, 3)),
     CASE("adamw of a vector", ADAMW(0.0), DIMS(19)),
+    CASE("adam", ADAM(0.01), DIMS(6, 5, 3, 3)),
 
     CASE("relu6", {.kind = CVY_OP_RELU6}, DIMS(2, 11, 5, 7)),
     CASE("relu6 of vectors", {.kind = CVY_OP_RELU6}, DIMS(4, 37)),

@@ -318,8 +318,53 @@ static void test_learning_rates_follow_their_formulas(void **state)
     assert_float_equal(cvy_rate_at(&rate, 299, 10), 1.0, 1e-12);
     assert_float_equal(cvy_rate_at(&rate, 300, 10), 0.1, 1e-12);
     assert_float_equal(cvy_rate_at(&rate, 900, 10), 0.001, 1e-12);
+    rate = (cvy_rate){.kind = CVY_RATE_EXPONENTIAL, .base = 1.0, .step_samples = 300, .gamma = 0.25};
+    assert_float_equal(cvy_rate_at(&rate, 150, 10), 0.5, 1e-12);   /* the root of a quarter */
+    assert_float_equal(cvy_rate_at(&rate, 600, 10), 0.0625, 1e-12);
+    rate = (cvy_rate){.kind = CVY_RATE_POLYNOMIAL, .base = 2.0, .warmup_samples = 100, .total_samples = 1000,
+                      .power = 2.0};
+    assert_float_equal(cvy_rate_at(&rate, 100, 10), 2.0, 1e-12);
+    assert_float_equal(cvy_rate_at(&rate, 550, 10), 0.5, 1e-12);   /* half is left: a quarter of 2 */
+    assert_float_equal(cvy_rate_at(&rate, 1000, 10), 0.0, 1e-12);
+    rate = (cvy_rate){.kind = CVY_RATE_MULTISTEP, .base = 1.0, .gamma = 0.1};
+    assert_int_equal(cvy_rate_read_milestones("3,6.5,8", 100, &rate), CVY_OK);
+    assert_float_equal(cvy_rate_at(&rate, 299, 10), 1.0, 1e-12);
+    assert_float_equal(cvy_rate_at(&rate, 300, 10), 0.1, 1e-12);
+    assert_float_equal(cvy_rate_at(&rate, 650, 10), 0.01, 1e-12);
+    assert_float_equal(cvy_rate_at(&rate, 5000, 10), 0.001, 1e-12);
     rate = (cvy_rate){.kind = CVY_RATE_CONSTANT, .base = 0.5};
     assert_float_equal(cvy_rate_at(&rate, 123456, 10), 0.5, 1e-12);
+}
+
+static void test_milestones_must_rise(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"3,2", "0", "-1", "3,,4", "3,", ",3", "x", "3;4", "nan", "inf", "3,3"};
+    cvy_rate rate = {.kind = CVY_RATE_MULTISTEP};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(cvy_rate_read_milestones(bad[i], 100, &rate), CVY_ERR_INPUT);
+        assert_non_null(strstr(cvy_error_message(), bad[i]));
+    }
+}
+
+static void take_rate(void *context, const cvy_train_start *start) { *(double *)context = start->learning_rate; }
+
+/* A base of 0.1 for 32 samples is 0.1 * 8 / 32 for a batch of 8. */
+static void test_the_base_rate_grows_with_the_batch(void **state)
+{
+    (void)state;
+    cvy_model *model = open_model("lenet5");
+    cvy_train_options options = small_options();
+    cvy_train_result result;
+    double rate = 0.0;
+    cvy_train_observer observer = {.context = &rate, .start = take_rate};
+    options.steps = 1;
+    options.learning_rate = 0.1;
+    options.rate_base_size = 32;
+    assert_int_equal(cvy_train(model, &options, &observer, &result), CVY_OK);
+    assert_float_equal(rate, 0.025, 1e-15);
+    cvy_train_result_clear(&result);
+    cvy_model_destroy(&model);
 }
 
 /* Initial weights: a function of the seed alone, with the moments that their rules say. */
@@ -358,6 +403,8 @@ int main(void)
         cmocka_unit_test(test_steps_count_the_samples_of_incomplete_batches),
         cmocka_unit_test(test_nan_is_named_by_its_layer),
         cmocka_unit_test(test_learning_rates_follow_their_formulas),
+        cmocka_unit_test(test_milestones_must_rise),
+        cmocka_unit_test(test_the_base_rate_grows_with_the_batch),
         cmocka_unit_test(test_initial_weights_have_their_moments),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -19,6 +19,7 @@ static const cvy_cpu_family *const families[CVY_OP_KIND_COUNT] = {
     [CVY_OP_MEAN_SQUARED_ERROR] = &cvy_cpu_loss,
     [CVY_OP_SGD] = &cvy_cpu_optimizer,
     [CVY_OP_ADAMW] = &cvy_cpu_optimizer,
+    [CVY_OP_ADAM] = &cvy_cpu_optimizer,
     [CVY_OP_REORDER] = &cvy_cpu_reorder,
     [CVY_OP_RELU6] = &cvy_cpu_elementwise,
     [CVY_OP_LEAKY_RELU] = &cvy_cpu_elementwise,

@@ -90,7 +90,11 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         },
     [CVY_OP_ADAMW] =
         {
-            [CVY_PASS_UPDATE] = cvy_ref_adamw,
+            [CVY_PASS_UPDATE] = cvy_ref_adam,
+        },
+    [CVY_OP_ADAM] =
+        {
+            [CVY_PASS_UPDATE] = cvy_ref_adam,
         },
     [CVY_OP_RELU6] =
         {
@@ -153,7 +157,7 @@ static int find_slot(const cvy_tensor *tensor, bool weight, int dim)
 /* Reorders and optimizers go over memory by themselves, and have shapes that are no n,c,d,h,w: no tables for them. */
 static int count_tables(const cvy_op *op, const cvy_tensor *tensor)
 {
-    bool flat = op->kind == CVY_OP_REORDER || op->kind == CVY_OP_SGD || op->kind == CVY_OP_ADAMW;
+    bool flat = op->kind == CVY_OP_REORDER || op->pass == CVY_PASS_UPDATE;
     return flat ? 0 : tensor->shape.dims;
 }
 

@@ -164,6 +164,6 @@ cvy_status cvy_ref_squared_error_data(const cvy_ref_kernel *kernel, const cvy_ru
 cvy_status cvy_ref_reorder(const cvy_ref_kernel *kernel, const cvy_run *run);
 
 cvy_status cvy_ref_sgd(const cvy_ref_kernel *kernel, const cvy_run *run);
-cvy_status cvy_ref_adamw(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_adam(const cvy_ref_kernel *kernel, const cvy_run *run);
 
 #endif
