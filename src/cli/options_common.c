@@ -54,6 +54,12 @@ static const row rows[] = {
           .aliases = "train-num-samples"}},
     {TE, {WHOLE("test-samples", train.test_samples, 0, MANY, "Use at most N test samples; 0: all"),
           .aliases = "val-num-samples"}},
+    {TE, {TEXT("mean", train.mean, "X[,X...]", "Subtract the mean from each channel, of pixels in 0 to 1; by default "
+               "as the kind of data set says")}},
+    {TE, {TEXT("std", train.std, "X[,X...]", "Divide each channel by its standard deviation, after --mean")}},
+    {T, {WHOLE("crop-padding", train.crop_padding, 0, 1 << 20, "Pad training samples by N zeros on each side and crop "
+               "them at random to their size; 0: as they are")}},
+    {T, {REAL("hflip", train.hflip, 0, 1, "Probability that a training sample is mirrored, left to right")}},
     {T, {TEXT("weights", train.weights, "FILE", "Start from the weights of a safetensors file, such as a saved "
               "state_dict"), .aliases = "initial-checkpoint"}},
     {CLI_EVAL, {TEXT("checkpoint", checkpoint, "PATH", "Weights to evaluate: a checkpoint, a run or a safetensors "

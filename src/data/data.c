@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/augment.h"
 #include "data/kind.h"
 
 extern const cvy_data_kind cvy_data_kind_idx;
@@ -176,6 +177,9 @@ cvy_status cvy_data_open(const cvy_data_options *options, cvy_data **data_out)
     data->kind = kind;
     CVY_TRY_GOTO(status, done, kind->open(&wanted, &data->info, &data->state));
     CVY_TRY_GOTO(status, done, cvy_data_choose_scale(options, data));
+    CVY_TRY_GOTO(status, done, cvy_augment_check(&options->augmentation, &data->info.sample));
+    data->augmentation = options->augmentation;
+    data->seed = options->seed;
     *data_out = data; /* the caller owns it from here */
     data = NULL;
 done:
@@ -198,11 +202,27 @@ const cvy_data_info *cvy_data_get_info(const cvy_data *data) { return &data->inf
 
 const char *cvy_data_kind_name(const cvy_data *data) { return data->kind->name; }
 
-cvy_status cvy_data_read(const cvy_data *data, cvy_split split, int64_t index, float *x_out, void *label_out)
+static cvy_status read_stored(const cvy_data *data, cvy_split split, int64_t index, float *x_out, void *label_out)
 {
     CVY_REQUIRE(index >= 0 && index < data->info.count[split], CVY_ERR_ARG,
                 "sample %" PRId64 " of %s: there are %" PRId64, index, data->kind->name, data->info.count[split]);
-    CVY_TRY(data->kind->read(data->state, split, index, x_out, label_out));
+    return data->kind->read(data->state, split, index, x_out, label_out);
+}
+
+cvy_status cvy_data_read(const cvy_data *data, cvy_split split, int64_t index, float *x_out, void *label_out)
+{
+    CVY_TRY(read_stored(data, split, index, x_out, label_out));
+    cvy_data_apply_scale(data, x_out);
+    return CVY_OK;
+}
+
+cvy_status cvy_data_read_augmented(const cvy_data *data, cvy_split split, int64_t index, uint32_t epoch, float *x_out,
+                                   void *label_out)
+{
+    const cvy_shape *sample = &data->info.sample;
+    CVY_TRY(read_stored(data, split, index, x_out, label_out));
+    cvy_augment_draw draw = cvy_augment_choose(&data->augmentation, data->seed, epoch, index, sample->dims);
+    cvy_augment_apply(&draw, sample, x_out);
     cvy_data_apply_scale(data, x_out);
     return CVY_OK;
 }

@@ -26,6 +26,12 @@ typedef struct cvy_data_info {
 
 typedef struct cvy_data cvy_data;
 
+/** What happens to a training sample anew each epoch. */
+typedef struct cvy_augmentation {
+    int64_t crop_padding; /**< pad each side of d, h, w by so many zeros, crop at random to the old size; 0: not */
+    double hflip;         /**< probability of a mirror image, left to right */
+} cvy_augmentation;
+
 /** What a user asks of a data set. */
 typedef struct cvy_data_options {
     const char *source;              /**< a folder, or the name of a synthetic set: digits, random */
@@ -38,6 +44,7 @@ typedef struct cvy_data_options {
     int64_t train_count, test_count; /**< for synthetic sets; 0 is their default. Files: at most so many; 0 is all */
     const char *mean, *std;          /**< x becomes (x - mean) / std: a number for each channel, or one for all, with
                                           commas between; NULL: as the kind says */
+    cvy_augmentation augmentation;
 } cvy_data_options;
 
 /** How the numbers of a kind are scaled where the user does not say: x becomes (x - mean) / std. */
@@ -89,6 +96,13 @@ const cvy_data_kind *cvy_data_kind_get(int i);
 /** Read one sample, scaled. Thread-safe. See the slot; @retval CVY_ERR_DATA names the file and the sample */
 cvy_status cvy_data_read(const cvy_data *data, cvy_split split, int64_t index, float *x_out, void *label_out);
 
+/**
+ * Read one sample as epoch @p epoch of a training sees it: augmented, then scaled. A function of (seed, epoch, index).
+ * Otherwise as cvy_data_read().
+ */
+cvy_status cvy_data_read_augmented(const cvy_data *data, cvy_split split, int64_t index, uint32_t epoch, float *x_out,
+                                   void *label_out);
+
 /** Bytes of one sample's pixels (floats) and of its label. */
 int64_t cvy_data_sample_bytes(const cvy_data *data);
 int64_t cvy_data_label_bytes(const cvy_data *data);
@@ -101,6 +115,7 @@ typedef struct cvy_loader cvy_loader;
 typedef struct cvy_loader_options {
     cvy_split split;
     bool shuffle;        /**< order is cvy_random_order(seed, epoch); else as stored */
+    bool augment;        /**< as the data set was opened to; else samples are as stored */
     uint64_t seed;
     int64_t batch;
     int slots;           /**< at least 2 to read ahead */

@@ -9,6 +9,8 @@ struct cvy_data {
     void *state;                 /**< the kind's own */
     cvy_data_info info;
     float *mean, *std;           /* [c]; NULL: samples stay as the kind reads them */
+    cvy_augmentation augmentation;
+    uint64_t seed;
 };
 
 /**
