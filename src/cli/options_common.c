@@ -49,7 +49,7 @@ static const row rows[] = {
                             "(resnet50:classes=10) or a YAML file")}},
     {TE, {.letter = 'd', TEXT("data", train.data, "DIR|NAME", "Folder of the data set, or digits, random: made up, "
                               "no files needed"), .aliases = "data-dir"}},
-    {TE, {TEXT("data-kind", train.data_kind, "KIND", "Kind of the data set, where its files do not tell")}},
+    {TE | CLI_DATA, {TEXT("data-kind", train.data_kind, "KIND", "Kind of the data set, where its files do not tell")}},
     {TE, {WHOLE("train-samples", train.train_samples, 0, MANY, "Use at most N training samples; 0: all"),
           .aliases = "train-num-samples"}},
     {TE, {WHOLE("test-samples", train.test_samples, 0, MANY, "Use at most N test samples; 0: all"),
@@ -119,8 +119,8 @@ static const row rows[] = {
                       "ui.perfetto.dev")}},
     {CLI_TRAIN, {WHOLE("timeline-steps", train.timeline_steps, 1, 1e6, "Iterations that the timeline holds")}},
     {CLI_ALL & ~CLI_SAVED, {FLAG("json", json, "Print the result as JSON on standard output")}},
-    {CLI_TRAIN | CLI_EVAL, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the result, warnings and "
-                                                "errors")}},
+    {CLI_TRAIN | CLI_EVAL | CLI_DATA, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the result, "
+                                                           "warnings and errors")}},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 _Static_assert(sizeof rows / sizeof rows[0] < (size_t)CLI_MAX_OPTIONS, "the table has outgrown its room");
