@@ -56,11 +56,17 @@ static const row rows[] = {
                             "(resnet50:classes=10) or a YAML file")}},
     {TE, {.letter = 'd', TEXT("data", train.data, "DIR|NAME", "Folder of the data set, or digits, random: made up, "
                               "no files needed"), .aliases = "data-dir"}},
-    {TE, {TEXT("data-kind", train.data_kind, "KIND", "Kind of the data set, where its files do not tell")}},
+    {TE | CLI_DATA, {TEXT("data-kind", train.data_kind, "KIND", "Kind of the data set, where its files do not tell")}},
     {TE, {WHOLE("train-samples", train.train_samples, 0, MANY, "Use at most N training samples; 0: all"),
           .aliases = "train-num-samples"}},
     {TE, {WHOLE("test-samples", train.test_samples, 0, MANY, "Use at most N test samples; 0: all"),
           .aliases = "val-num-samples"}},
+    {TE, {TEXT("mean", train.mean, "X[,X...]", "Subtract the mean from each channel, of pixels in 0 to 1; by default "
+               "as the kind of data set says")}},
+    {TE, {TEXT("std", train.std, "X[,X...]", "Divide each channel by its standard deviation, after --mean")}},
+    {T, {WHOLE("crop-padding", train.crop_padding, 0, 1 << 20, "Pad training samples by N zeros on each side and crop "
+               "them at random to their size; 0: as they are")}},
+    {T, {REAL("hflip", train.hflip, 0, 1, "Probability that a training sample is mirrored, left to right")}},
     {T, {TEXT("weights", train.weights, "FILE", "Start from the weights of a safetensors file, such as a saved "
               "state_dict"), .aliases = "initial-checkpoint"}},
     {CLI_EVAL, {TEXT("checkpoint", checkpoint, "PATH", "Weights to evaluate: a checkpoint, a run or a safetensors "
@@ -129,8 +135,8 @@ static const row rows[] = {
                       "ui.perfetto.dev")}},
     {CLI_TRAIN, {WHOLE("timeline-steps", train.timeline_steps, 1, 1e6, "Iterations that the timeline holds")}},
     {CLI_ALL & ~CLI_SAVED, {FLAG("json", json, "Print the result as JSON on standard output")}},
-    {CLI_TRAIN | CLI_EVAL, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the result, warnings and "
-                                                "errors")}},
+    {CLI_TRAIN | CLI_EVAL | CLI_DATA, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the result, "
+                                                           "warnings and errors")}},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 _Static_assert(sizeof rows / sizeof rows[0] < (size_t)CLI_MAX_OPTIONS, "the table has outgrown its room");

@@ -79,7 +79,10 @@ static cvy_status open_data(cvy_session *session, const cvy_train_options *optio
                                .target = session->classes ? CVY_TARGET_CLASS : CVY_TARGET_VALUES,
                                .classes = session->model->layer[cvy_model_output(session->model)].output.extent[1],
                                .train_count = options->train_samples,
-                               .test_count = options->test_samples};
+                               .test_count = options->test_samples,
+                               .mean = options->mean,
+                               .std = options->std,
+                               .augmentation = {options->crop_padding, options->hflip}};
     wanted.sample.dims = input->dims - 1;
     memcpy(wanted.sample.extent, input->extent + 1, sizeof(int64_t) * (size_t)(input->dims - 1));
     CVY_REQUIRE(options->data, CVY_ERR_INPUT, "no data: give --data a folder, or one of digits, random");
@@ -174,6 +177,7 @@ cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_option
 {
     cvy_loader_options wanted = {.split = split,
                                  .shuffle = split == CVY_SPLIT_TRAIN,
+                                 .augment = split == CVY_SPLIT_TRAIN,
                                  .seed = options->seed,
                                  .batch = options->batch,
                                  .slots = DATA_SLOTS,
