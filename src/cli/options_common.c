@@ -8,10 +8,17 @@
 
 static const char *const optimizers[] = {
     [CVY_OPTIMIZE_SGD] = "sgd",           [CVY_OPTIMIZE_MOMENTUM] = "momentum",
-    [CVY_OPTIMIZE_NESTEROV] = "nesterov", [CVY_OPTIMIZE_ADAMW] = "adamw", NULL,
+    [CVY_OPTIMIZE_NESTEROV] = "nesterov", [CVY_OPTIMIZE_ADAMW] = "adamw",
+    [CVY_OPTIMIZE_ADAM] = "adam",         NULL,
 };
 static const char *const schedules[] = {
-    [CVY_RATE_CONSTANT] = "constant", [CVY_RATE_STEP] = "step", [CVY_RATE_COSINE] = "cosine", NULL,
+    [CVY_RATE_CONSTANT] = "constant",
+    [CVY_RATE_STEP] = "step",
+    [CVY_RATE_COSINE] = "cosine",
+    [CVY_RATE_MULTISTEP] = "multistep",
+    [CVY_RATE_EXPONENTIAL] = "exponential",
+    [CVY_RATE_POLYNOMIAL] = "polynomial",
+    NULL,
 };
 static const char *const layouts[] = {"auto", "plain", "channels-last", "blocked", NULL};
 static const char *const precisions[] = {[CLI_FP32] = "fp32", [CLI_FP64] = "fp64", NULL};
@@ -49,11 +56,17 @@ static const row rows[] = {
                             "(resnet50:classes=10) or a YAML file")}},
     {TE, {.letter = 'd', TEXT("data", train.data, "DIR|NAME", "Folder of the data set, or digits, random: made up, "
                               "no files needed"), .aliases = "data-dir"}},
-    {TE, {TEXT("data-kind", train.data_kind, "KIND", "Kind of the data set, where its files do not tell")}},
+    {TE | CLI_DATA, {TEXT("data-kind", train.data_kind, "KIND", "Kind of the data set, where its files do not tell")}},
     {TE, {WHOLE("train-samples", train.train_samples, 0, MANY, "Use at most N training samples; 0: all"),
           .aliases = "train-num-samples"}},
     {TE, {WHOLE("test-samples", train.test_samples, 0, MANY, "Use at most N test samples; 0: all"),
           .aliases = "val-num-samples"}},
+    {TE, {TEXT("mean", train.mean, "X[,X...]", "Subtract the mean from each channel, of pixels in 0 to 1; by default "
+               "as the kind of data set says")}},
+    {TE, {TEXT("std", train.std, "X[,X...]", "Divide each channel by its standard deviation, after --mean")}},
+    {T, {WHOLE("crop-padding", train.crop_padding, 0, 1 << 20, "Pad training samples by N zeros on each side and crop "
+               "them at random to their size; 0: as they are")}},
+    {T, {REAL("hflip", train.hflip, 0, 1, "Probability that a training sample is mirrored, left to right")}},
     {T, {TEXT("weights", train.weights, "FILE", "Start from the weights of a safetensors file, such as a saved "
               "state_dict"), .aliases = "initial-checkpoint"}},
     {CLI_EVAL, {TEXT("checkpoint", checkpoint, "PATH", "Weights to evaluate: a checkpoint, a run or a safetensors "
@@ -70,17 +83,26 @@ static const row rows[] = {
     {TB, {CHOICE("optimizer", train.optimizer, optimizers, "NAME", "Rule that updates the weights"),
           .aliases = "opt"}},
     {T, {REAL("learning-rate", train.learning_rate, 0, 1e6, "Learning rate after warm-up"), .aliases = "lr"}},
+    {T, {WHOLE("lr-base-size", train.rate_base_size, 0, MANY, "Samples an update that --learning-rate is meant for: "
+               "it is multiplied with the batch over N; 0: taken as it is")}},
     {TB, {REAL("momentum", train.momentum, 0, 1, "Momentum of momentum and nesterov")}},
     {TB, {REAL("weight-decay", train.weight_decay, 0, 1e6, "Weight decay; adamw's is decoupled; 0: none")}},
-    {T, {REAL("beta1", train.beta1, 0, 1, "Decay of adamw's first moment")}},
-    {T, {REAL("beta2", train.beta2, 0, 1, "Decay of adamw's second moment")}},
-    {T, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of adamw's second moment"), .aliases = "opt-eps"}},
+    {TB, {FLAG("no-decay-norms", train.no_decay_norms, "Keep norms and biases out of weight decay")}},
+    {T, {REAL("beta1", train.beta1, 0, 1, "Decay of the first moment of adam and adamw")}},
+    {T, {REAL("beta2", train.beta2, 0, 1, "Decay of the second moment of adam and adamw")}},
+    {T, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of the second moment of adam and adamw"),
+         .aliases = "opt-eps"}},
     {T, {CHOICE("schedule", train.rate, schedules, "NAME", "How the learning rate goes"), .aliases = "sched"}},
     {T, {REAL("warmup-epochs", train.warmup_epochs, 0, MANY, "Raise the learning rate from 0 over the first X "
               "epochs; 0: no warm-up")}},
-    {T, {REAL("step-epochs", train.step_epochs, 1e-6, MANY, "Epochs between two steps of --schedule step"),
+    {T, {REAL("step-epochs", train.step_epochs, 1e-6, MANY, "Epochs between two steps of --schedule step, and "
+              "over which exponential goes as far"),
          .aliases = "decay-epochs"}},
-    {T, {REAL("gamma", train.gamma, 0, 1, "Factor of a step of --schedule step"), .aliases = "decay-rate"}},
+    {T, {REAL("gamma", train.gamma, 0, 1, "Factor of a step of --schedule step, multistep and exponential"),
+         .aliases = "decay-rate"}},
+    {T, {TEXT("milestones", train.milestones, "LIST", "Epochs at which --schedule multistep steps, such as 30,60,80"),
+         .aliases = "decay-milestones"}},
+    {T, {REAL("power", train.power, 0, 100, "Exponent of --schedule polynomial")}},
     {T, {WHOLE("seed", train.seed, 0, MANY, "Seed of all random numbers: the same seed, the same run")}},
 
     HEADING("Machine"),
@@ -113,8 +135,8 @@ static const row rows[] = {
                       "ui.perfetto.dev")}},
     {CLI_TRAIN, {WHOLE("timeline-steps", train.timeline_steps, 1, 1e6, "Iterations that the timeline holds")}},
     {CLI_ALL & ~CLI_SAVED, {FLAG("json", json, "Print the result as JSON on standard output")}},
-    {CLI_TRAIN | CLI_EVAL, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the result, warnings and "
-                                                "errors")}},
+    {CLI_TRAIN | CLI_EVAL | CLI_DATA, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the result, "
+                                                           "warnings and errors")}},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 _Static_assert(sizeof rows / sizeof rows[0] < (size_t)CLI_MAX_OPTIONS, "the table has outgrown its room");

@@ -194,7 +194,7 @@ static void lay_ink(const drawing *canvas, const handwriting *hand, const draws 
         float shade = (hand->radius - sqrtf(canvas->distance2[i])) / edge + 0.5f;
         shade = shade < 0.0f ? 0.0f : shade > 1.0f ? 1.0f : shade;
         float ink = hand->ink * shade + noise;
-        canvas->distance2[i] = cvy_data_normalise_ink(ink < 0.0f ? 0.0f : ink > 1.0f ? 1.0f : ink);
+        canvas->distance2[i] = ink < 0.0f ? 0.0f : ink > 1.0f ? 1.0f : ink;
     }
 }
 
@@ -256,6 +256,7 @@ const cvy_data_kind cvy_data_kind_digits = {
     .name = "digits",
     .help = "ten digits, drawn by the program at the model's size",
     .synthetic = true,
+    .scale = CVY_DATA_SCALE_INK,
     .open = open_digits,
     .close = close_digits,
     .read = read_digit,

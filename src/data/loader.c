@@ -100,14 +100,22 @@ static void make_order(cvy_loader *loader, uint32_t epoch)
     }
 }
 
-/* Read a batch's samples; stops early, with whatever status, where the run is no longer wanted. */
-static cvy_status fill_slot(const cvy_loader *loader, const cvy_batch *batch, unsigned number)
+/* Read one sample into its place in a slot. */
+static cvy_status read_sample(const cvy_loader *loader, int64_t index, uint32_t epoch, int slot, int64_t at)
 {
-    unsigned char *image = find_images(loader, batch->slot);
-    unsigned char *label = image + loader->images_bytes;
-    for (int64_t i = 0; i < batch->samples && atomic_load(&loader->number) == number; i++) {
-        CVY_TRY(cvy_data_read(loader->data, loader->options.split, loader->order[batch->first + i],
-                              (float *)(void *)(image + i * loader->sample_bytes), label + i * loader->label_bytes));
+    unsigned char *image = find_images(loader, slot);
+    unsigned char *label = image + loader->images_bytes + at * loader->label_bytes;
+    float *x = (float *)(void *)(image + at * loader->sample_bytes);
+    return loader->options.augment
+               ? cvy_data_read_augmented(loader->data, loader->options.split, index, epoch, x, label)
+               : cvy_data_read(loader->data, loader->options.split, index, x, label);
+}
+
+/* Read a batch's samples; stops early, with whatever status, where the run is no longer wanted. */
+static cvy_status fill_slot(const cvy_loader *loader, const cvy_batch *batch, const run *now)
+{
+    for (int64_t i = 0; i < batch->samples && atomic_load(&loader->number) == now->number; i++) {
+        CVY_TRY(read_sample(loader, loader->order[batch->first + i], now->epoch, batch->slot, i));
     }
     return CVY_OK;
 }
@@ -147,7 +155,7 @@ static void advance(cvy_loader *loader, unsigned *ordered)
         make_order(loader, now.epoch);
         *ordered = now.number;
     }
-    cvy_status status = fill_slot(loader, &batch, now.number);
+    cvy_status status = fill_slot(loader, &batch, &now);
     pthread_mutex_lock(&loader->mutex);
     if (loader->run.number == now.number) {
         deliver(loader, &batch, status);

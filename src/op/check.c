@@ -20,7 +20,7 @@ static const cvy_tensor *find_input(const cvy_op *op)
     return operand ? &operand->tensor : NULL;
 }
 
-static bool is_optimizer(const cvy_op *op) { return op->kind == CVY_OP_SGD || op->kind == CVY_OP_ADAMW; }
+static bool is_optimizer(const cvy_op *op) { return op->pass == CVY_PASS_UPDATE; }
 
 static bool has_window(const cvy_op *op)
 {
@@ -105,23 +105,41 @@ static cvy_status check_response(const cvy_op_params_response *response)
     return CVY_OK;
 }
 
+static cvy_status check_probability(double probability)
+{
+    CVY_REQUIRE(probability >= 0.0 && probability < 1.0, CVY_ERR_ARG, "probability %g, expected 0 to below 1",
+                probability);
+    return CVY_OK;
+}
+
+static cvy_status check_slope(double slope)
+{
+    CVY_REQUIRE(slope >= 0.0, CVY_ERR_ARG, "slope %g, expected 0 or more", slope);
+    return CVY_OK;
+}
+
+static cvy_status check_smoothing(double smoothing)
+{
+    CVY_REQUIRE(smoothing >= 0.0 && smoothing <= 1.0, CVY_ERR_ARG, "smoothing %g, expected 0 to 1", smoothing);
+    return CVY_OK;
+}
+
 static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
 {
+    if (is_optimizer(op)) {
+        return check_optimizer(&op->params.optimizer, op->kind);
+    }
     switch (op->kind) {
     case CVY_OP_CONVOLUTION:
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return check_window(op, x->dims);
-    case CVY_OP_SGD:
-    case CVY_OP_ADAMW: return check_optimizer(&op->params.optimizer, op->kind);
     case CVY_OP_BATCH_NORM: return check_batch_norm(&op->params.norm, op->pass);
     case CVY_OP_GROUP_NORM: return check_group_norm(&op->params.group, x->extent[1]);
     case CVY_OP_LOCAL_RESPONSE_NORM: return check_response(&op->params.response);
-    case CVY_OP_DROPOUT: {
-        double probability = op->params.dropout.probability;
-        CVY_REQUIRE(probability >= 0.0 && probability < 1.0, CVY_ERR_ARG, "probability %g, expected 0 to below 1",
-                    probability);
-        return CVY_OK;
-    }
+    case CVY_OP_LEAKY_RELU: return check_slope(op->params.activation.slope);
+    case CVY_OP_SOFTMAX_CROSS_ENTROPY: return check_smoothing(op->params.loss.smoothing);
+    case CVY_OP_STOCHASTIC_DEPTH:
+    case CVY_OP_DROPOUT: return check_probability(op->params.dropout.probability);
     default: return CVY_OK;
     }
 }
@@ -130,7 +148,8 @@ static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
 static bool goes_by_channels(const cvy_op *op)
 {
     return (op->kind == CVY_OP_BATCH_NORM && op->pass != CVY_PASS_COMMIT) || op->kind == CVY_OP_GROUP_NORM ||
-           op->kind == CVY_OP_LOCAL_RESPONSE_NORM || op->kind == CVY_OP_CONCAT || op->kind == CVY_OP_SLICE;
+           op->kind == CVY_OP_LOCAL_RESPONSE_NORM || op->kind == CVY_OP_CONCAT || op->kind == CVY_OP_SLICE ||
+           op->kind == CVY_OP_MULTIPLY;
 }
 
 /* Dimensions that the input of a kind may have, and its type. */
@@ -138,7 +157,7 @@ static cvy_status check_input(const cvy_op *op, const cvy_tensor *x)
 {
     int least = 1;
     int most = is_optimizer(op) || op->kind == CVY_OP_REORDER ? CVY_MAX_DIMS : 5;
-    if (has_window(op) || op->kind == CVY_OP_POOL_GLOBAL) {
+    if (has_window(op) || op->kind == CVY_OP_POOL_GLOBAL || op->kind == CVY_OP_POOL_ADAPTIVE) {
         least = 4;
     } else if (goes_by_channels(op)) {
         least = 2;

@@ -54,10 +54,10 @@ static bench *make_bench(int slots, bool shuffle)
     b->set.broken = -1;
     pthread_mutex_init(&b->set.gate, NULL);
     b->set_pointer = &b->set;
-    b->data = (cvy_data){&counted_kind,
-                         &b->set_pointer,
-                         {.sample = CVY_SHAPE(1, 1, PIXELS), .target = CVY_TARGET_CLASS, .classes = SAMPLES,
-                          .count = {SAMPLES, 0}}};
+    b->data = (cvy_data){.kind = &counted_kind,
+                         .state = &b->set_pointer,
+                         .info = {.sample = CVY_SHAPE(1, 1, PIXELS), .target = CVY_TARGET_CLASS, .classes = SAMPLES,
+                                  .count = {SAMPLES, 0}}};
     /* 5 * 12 bytes of pixels and 5 * 4 of labels, each rounded up to 64 */
     assert_int_equal(cvy_loader_slot_bytes(&b->data, BATCH), 128);
     cvy_loader_options options = {.split = CVY_SPLIT_TRAIN, .shuffle = shuffle, .seed = SEED, .batch = BATCH,

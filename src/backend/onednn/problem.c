@@ -10,10 +10,9 @@
  *   ":any"           implementations for any machine: plain loops; its reference convolution takes 20 to 30 times as
  *                    long as Convoy's. Reorders may be so: no other backend knows the formats of weights
  *   f64              it has no such type
+ *   strided 1x1      the gradient of weights that it gets wrong; see is_sound()
  *   local response norm  its gradient wants a tensor kept from the forward pass
  *   concat           a copy is a copy, and beside whole blocks it has plain loops
- *   1x1 convolutions with strides, gradient of their weights, channels-last, fewer than 8 channels
- *                    jit_1x1:avx2 of 2.6 reads scratch memory that it has not written
  */
 #include "backend/onednn/problem.h"
 
@@ -207,14 +206,25 @@ static bool is_worthwhile(const cvy_op *op, const cvy_onednn_problem *problem)
     return op->kind == CVY_OP_REORDER || !strstr(cvy_onednn_problem_implementation(problem), ":any");
 }
 
-/* The one kernel that is known to go wrong; see above. */
+/*
+ * jit_1x1 gathers a strided channels-last x by whole blocks of channels before it sums the weights' gradient. Where x
+ * has fewer channels than a block it writes past its scratch memory and the threads overwrite each other: other numbers
+ * in every run, or a crash (seen with 2.6 on AVX2, c 1 to 7; oneDNN issue 6035 has AVX-512, c below 16).
+ */
 static bool is_sound(const cvy_op *op, const cvy_onednn_problem *problem)
 {
+    const char *implementation = cvy_onednn_problem_implementation(problem);
+    if (op->kind != CVY_OP_CONVOLUTION || op->pass != CVY_PASS_BACKWARD_WEIGHTS || !strstr(implementation, "jit_1x1")) {
+        return true;
+    }
     const int64_t *stride = op->params.window.window.stride;
-    bool risky = op->kind == CVY_OP_CONVOLUTION && op->pass == CVY_PASS_BACKWARD_WEIGHTS &&
-                 strstr(cvy_onednn_problem_implementation(problem), "jit_1x1");
-    return !risky || stride[0] * stride[1] * stride[2] == 1 || op->operand[0].tensor.shape.extent[1] >= 8 ||
-           op->operand[0].tensor.format != CVY_FORMAT_CHANNELS_LAST;
+    const cvy_tensor *x = &op->operand[0].tensor;
+    cvy_tensor channels_last = *x;
+    channels_last.format = CVY_FORMAT_CHANNELS_LAST;
+    bool strided = stride[0] > 1 || stride[1] > 1 || stride[2] > 1;
+    int64_t block = strstr(implementation, "avx512") ? 16 : 8;
+    return !strided || x->shape.extent[1] / op->params.window.groups >= block ||
+           !cvy_tensor_same_layout(x, &channels_last);
 }
 
 cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_problem *problem_out)

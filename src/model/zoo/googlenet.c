@@ -1,7 +1,7 @@
 /*
  * GoogLeNet (Szegedy et al., "Going deeper with convolutions", arXiv:1409.4842) as torchvision has it: batch norms, no
- * auxiliary classifiers, and 3x3 convolutions in the third branch where the paper has 5x5. Names are torchvision's module
- * paths. 6,624,904 parameters.
+ * auxiliary classifiers, and 3x3 convolutions in the third branch where the paper has 5x5. Names are torchvision's
+ * module paths. 6,624,904 parameters.
  */
 #include <stdio.h>
 
