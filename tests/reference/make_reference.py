@@ -175,6 +175,55 @@ class Branches(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
+class ConvNorm(nn.Module):
+    """Convolution, batch norm, rectifier."""
+
+    def __init__(self, inputs, outputs, kernel, stride=1):
+        super().__init__()
+        self.conv, self.bn = conv(inputs, outputs, kernel, stride), nn.BatchNorm2d(outputs, eps=0.001)
+
+    def forward(self, x):
+        return functional.relu(self.bn(self.conv(x)))
+
+
+class Inception(nn.Module):
+    def __init__(self, inputs, ones, reduce3, threes, reduce5, fives, pooled):
+        super().__init__()
+        self.branch1 = ConvNorm(inputs, ones, 1)
+        self.branch2 = nn.Sequential(ConvNorm(inputs, reduce3, 1), ConvNorm(reduce3, threes, 3))
+        self.branch3 = nn.Sequential(ConvNorm(inputs, reduce5, 1), ConvNorm(reduce5, fives, 3))
+        self.branch4 = nn.Sequential(nn.MaxPool2d(3, 1, 1), ConvNorm(inputs, pooled, 1))
+
+    def forward(self, x):
+        return torch.cat([self.branch1(x), self.branch2(x), self.branch3(x), self.branch4(x)], 1)
+
+
+class GoogLeNet(nn.Module):
+    """Without dropout; torchvision's 3x3 in the third branch."""
+
+    MODULES = {"3a": (192, 64, 96, 128, 16, 32, 32), "3b": (256, 128, 128, 192, 32, 96, 64),
+               "4a": (480, 192, 96, 208, 16, 48, 64), "4b": (512, 160, 112, 224, 24, 64, 64),
+               "4c": (512, 128, 128, 256, 24, 64, 64), "4d": (512, 112, 144, 288, 32, 64, 64),
+               "4e": (528, 256, 160, 320, 32, 128, 128), "5a": (832, 256, 160, 320, 32, 128, 128),
+               "5b": (832, 384, 192, 384, 48, 128, 128)}
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2, self.conv3 = ConvNorm(3, 64, 7, 2), ConvNorm(64, 64, 1), ConvNorm(64, 192, 3)
+        for name, sizes in self.MODULES.items():
+            setattr(self, "inception" + name, Inception(*sizes))
+        self.fc = nn.Linear(1024, 1000)
+
+    def forward(self, x):
+        x = functional.max_pool2d(self.conv1(x), 3, 2, ceil_mode=True)
+        x = functional.max_pool2d(self.conv3(self.conv2(x)), 3, 2, ceil_mode=True)
+        for name in self.MODULES:
+            x = getattr(self, "inception" + name)(x)
+            if name in ("3b", "4e"):
+                x = functional.max_pool2d(x, 3 if name == "3b" else 2, 2, ceil_mode=True)
+        return self.fc(x.mean((2, 3)))
+
+
 # file: model as the command line names it (paths from the sources' root), net, shape of a batch, classes (0: a
 # regression), optimizer, samples kept
 NETS = {
@@ -183,6 +232,7 @@ NETS = {
     "cifar10-quick": ("cifar10-quick", Cifar10Quick, (4, 3, 32, 32), 10, "momentum", 64),
     "cosmoflow-32": ("cosmoflow:size=32", CosmoFlow32, (2, 4, 32, 32, 32), 0, "momentum", 64),
     "branches": ("tests/data/models/branches.yaml", Branches, (3, 3, 14, 12), 10, "momentum", 64),
+    "googlenet-32": ("googlenet:size=32,dropout=0", GoogLeNet, (4, 3, 32, 32), 1000, "momentum", 6),
     "resnet18-64": ("resnet18:size=64", lambda: ResNet((2, 2, 2, 2), False), (3, 3, 64, 64), 1000, "momentum", 32),
     "resnet50-64": ("resnet50:size=64", lambda: ResNet((3, 4, 6, 3), True), (2, 3, 64, 64), 1000, "momentum", 12),
 }
