@@ -19,8 +19,11 @@ extern "C" {
 /** How the learning rate goes over a training. All of it is a function of samples seen, never of steps. */
 typedef enum cvy_rate_kind {
     CVY_RATE_CONSTANT,
-    CVY_RATE_STEP,   /**< times `gamma` every `step_epochs` */
-    CVY_RATE_COSINE, /**< half a cosine from the base to 0 at the end of training */
+    CVY_RATE_STEP,        /**< times `gamma` every `step_epochs` */
+    CVY_RATE_COSINE,      /**< half a cosine from the base to 0 at the end of training */
+    CVY_RATE_MULTISTEP,   /**< times `gamma` at each of `milestones` */
+    CVY_RATE_EXPONENTIAL, /**< times `gamma` over `step_epochs`, smoothly */
+    CVY_RATE_POLYNOMIAL,  /**< the share of training that is left, to the `power` */
 } cvy_rate_kind;
 
 /** Names of optimizers as users write them. */
@@ -29,6 +32,7 @@ typedef enum cvy_optimizer_name {
     CVY_OPTIMIZE_MOMENTUM, /**< SGD with velocity: v = mu v + g + wd w, w -= lr v */
     CVY_OPTIMIZE_NESTEROV, /**< the same, looking ahead: w -= lr (g + wd w + mu v) */
     CVY_OPTIMIZE_ADAMW,    /**< Loshchilov and Hutter, arXiv:1711.05101 */
+    CVY_OPTIMIZE_ADAM,     /**< Kingma and Ba, arXiv:1412.6980; decay is part of the gradient, as PyTorch's */
 } cvy_optimizer_name;
 
 /** What to train and how. Start from CVY_TRAIN_OPTIONS_INIT. Strings are borrowed for the call. */
@@ -52,12 +56,16 @@ typedef struct cvy_train_options {
     bool double_precision;        /**< f64; backend ref alone has it */
     cvy_optimizer_name optimizer; /**< the rule that updates the weights */
     double learning_rate;         /**< base, after warm-up */
+    int64_t rate_base_size;       /**< the base is for so many samples an update, and grows with them; 0: as it is */
     double momentum;              /**< momentum and nesterov */
-    double beta1, beta2, epsilon; /**< adamw */
+    double beta1, beta2, epsilon; /**< adam and adamw */
     double weight_decay;          /**< adamw's is decoupled from the gradient, the others' is part of it */
+    bool no_decay_norms;          /**< no weight decay of norms and biases: parameters of one dimension */
     cvy_rate_kind rate;
     double warmup_epochs;         /**< linear from 0; may be a fraction */
-    double step_epochs, gamma;    /**< CVY_RATE_STEP */
+    double step_epochs, gamma;    /**< step and exponential; gamma also multistep */
+    const char *milestones;       /**< multistep: epochs that rise, such as "30,60,80" */
+    double power;                 /**< polynomial */
     const char *out;              /**< folder of the run; NULL: nothing is written */
     const char *resume;           /**< folder of a run to go on with; NULL: start anew */
     const char *weights;          /**< safetensors file to start from; NULL: initialise */
@@ -73,7 +81,7 @@ typedef struct cvy_train_options {
     {                                                                                                    \
         .batch = 64, .epochs = 1, .seed = 1, .optimizer = CVY_OPTIMIZE_MOMENTUM, .learning_rate = 0.01,  \
         .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .step_epochs = 30, .gamma = 0.1, \
-        .keep_checkpoints = 2, .timeline_steps = 10                                                      \
+        .power = 1.0, .keep_checkpoints = 2, .timeline_steps = 10                                                      \
     }
 
 /** What is known once everything is set up. Valid during the call. */
@@ -81,6 +89,7 @@ typedef struct cvy_train_start {
     const char *model, *data, *backend;
     int64_t parameters;              /**< trainable numbers */
     int64_t batch, train_samples, test_samples;
+    double learning_rate;            /**< base in force: scaled by the batch, where that was asked for */
     int64_t epochs;                  /**< asked for; 0 where `steps` rules */
     int64_t steps_total, first_step; /**< iterations when all is done; done already, by the run that is resumed */
     int threads;

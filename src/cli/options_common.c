@@ -8,10 +8,17 @@
 
 static const char *const optimizers[] = {
     [CVY_OPTIMIZE_SGD] = "sgd",           [CVY_OPTIMIZE_MOMENTUM] = "momentum",
-    [CVY_OPTIMIZE_NESTEROV] = "nesterov", [CVY_OPTIMIZE_ADAMW] = "adamw", NULL,
+    [CVY_OPTIMIZE_NESTEROV] = "nesterov", [CVY_OPTIMIZE_ADAMW] = "adamw",
+    [CVY_OPTIMIZE_ADAM] = "adam",         NULL,
 };
 static const char *const schedules[] = {
-    [CVY_RATE_CONSTANT] = "constant", [CVY_RATE_STEP] = "step", [CVY_RATE_COSINE] = "cosine", NULL,
+    [CVY_RATE_CONSTANT] = "constant",
+    [CVY_RATE_STEP] = "step",
+    [CVY_RATE_COSINE] = "cosine",
+    [CVY_RATE_MULTISTEP] = "multistep",
+    [CVY_RATE_EXPONENTIAL] = "exponential",
+    [CVY_RATE_POLYNOMIAL] = "polynomial",
+    NULL,
 };
 static const char *const layouts[] = {"auto", "plain", "channels-last", "blocked", NULL};
 static const char *const precisions[] = {[CLI_FP32] = "fp32", [CLI_FP64] = "fp64", NULL};
@@ -76,17 +83,26 @@ static const row rows[] = {
     {TB, {CHOICE("optimizer", train.optimizer, optimizers, "NAME", "Rule that updates the weights"),
           .aliases = "opt"}},
     {T, {REAL("learning-rate", train.learning_rate, 0, 1e6, "Learning rate after warm-up"), .aliases = "lr"}},
+    {T, {WHOLE("lr-base-size", train.rate_base_size, 0, MANY, "Samples an update that --learning-rate is meant for: "
+               "it is multiplied with the batch over N; 0: taken as it is")}},
     {TB, {REAL("momentum", train.momentum, 0, 1, "Momentum of momentum and nesterov")}},
     {TB, {REAL("weight-decay", train.weight_decay, 0, 1e6, "Weight decay; adamw's is decoupled; 0: none")}},
-    {T, {REAL("beta1", train.beta1, 0, 1, "Decay of adamw's first moment")}},
-    {T, {REAL("beta2", train.beta2, 0, 1, "Decay of adamw's second moment")}},
-    {T, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of adamw's second moment"), .aliases = "opt-eps"}},
+    {TB, {FLAG("no-decay-norms", train.no_decay_norms, "Keep norms and biases out of weight decay")}},
+    {T, {REAL("beta1", train.beta1, 0, 1, "Decay of the first moment of adam and adamw")}},
+    {T, {REAL("beta2", train.beta2, 0, 1, "Decay of the second moment of adam and adamw")}},
+    {T, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of the second moment of adam and adamw"),
+         .aliases = "opt-eps"}},
     {T, {CHOICE("schedule", train.rate, schedules, "NAME", "How the learning rate goes"), .aliases = "sched"}},
     {T, {REAL("warmup-epochs", train.warmup_epochs, 0, MANY, "Raise the learning rate from 0 over the first X "
               "epochs; 0: no warm-up")}},
-    {T, {REAL("step-epochs", train.step_epochs, 1e-6, MANY, "Epochs between two steps of --schedule step"),
+    {T, {REAL("step-epochs", train.step_epochs, 1e-6, MANY, "Epochs between two steps of --schedule step, and "
+              "over which exponential goes as far"),
          .aliases = "decay-epochs"}},
-    {T, {REAL("gamma", train.gamma, 0, 1, "Factor of a step of --schedule step"), .aliases = "decay-rate"}},
+    {T, {REAL("gamma", train.gamma, 0, 1, "Factor of a step of --schedule step, multistep and exponential"),
+         .aliases = "decay-rate"}},
+    {T, {TEXT("milestones", train.milestones, "LIST", "Epochs at which --schedule multistep steps, such as 30,60,80"),
+         .aliases = "decay-milestones"}},
+    {T, {REAL("power", train.power, 0, 100, "Exponent of --schedule polynomial")}},
     {T, {WHOLE("seed", train.seed, 0, MANY, "Seed of all random numbers: the same seed, the same run")}},
 
     HEADING("Machine"),

@@ -60,8 +60,9 @@ void cli_print_start(cli_progress *progress, const cvy_train_start *start)
                      cvy_print_count(start->parameters, count[0]));
     cli_progress_log(progress, "  data      %s, %s training and %s test samples", start->data,
                      cvy_print_count(start->train_samples, count[0]), cvy_print_count(start->test_samples, count[1]));
-    cli_progress_log(progress, "  training  batch %s%s, %s steps", cvy_print_count(start->batch, count[0]), epochs,
-                     cvy_print_count(start->steps_total, count[1]));
+    cli_progress_log(progress, "  training  batch %s%s, %s steps, learning rate %.6g",
+                     cvy_print_count(start->batch, count[0]), epochs, cvy_print_count(start->steps_total, count[1]),
+                     start->learning_rate);
     cli_progress_log(progress, "  compute   backend %s, %d thread%s on %d core%s, %d format change%s an iteration",
                      start->backend, start->threads, start->threads == 1 ? "" : "s", start->cores,
                      start->cores == 1 ? "" : "s", start->format_changes, start->format_changes == 1 ? "" : "s");

@@ -20,7 +20,7 @@ static const cvy_tensor *find_input(const cvy_op *op)
     return operand ? &operand->tensor : NULL;
 }
 
-static bool is_optimizer(const cvy_op *op) { return op->kind == CVY_OP_SGD || op->kind == CVY_OP_ADAMW; }
+static bool is_optimizer(const cvy_op *op) { return op->pass == CVY_PASS_UPDATE; }
 
 static bool has_window(const cvy_op *op)
 {
@@ -94,10 +94,18 @@ static cvy_status check_params(const cvy_op *op, int dims)
                     "epsilon %g, momentum %g", norm->epsilon, norm->momentum);
         CVY_REQUIRE(!counted || norm->count >= 1, CVY_ERR_ARG, "statistics over %" PRId64 " elements", norm->count);
     }
-    if (op->kind == CVY_OP_DROPOUT) {
+    if (op->kind == CVY_OP_DROPOUT || op->kind == CVY_OP_STOCHASTIC_DEPTH) {
         double probability = op->params.dropout.probability;
         CVY_REQUIRE(probability >= 0.0 && probability < 1.0, CVY_ERR_ARG, "probability %g, expected 0 to below 1",
                     probability);
+    }
+    if (op->kind == CVY_OP_LEAKY_RELU) {
+        double slope = op->params.activation.slope;
+        CVY_REQUIRE(slope >= 0.0, CVY_ERR_ARG, "slope %g, expected 0 or more", slope);
+    }
+    if (op->kind == CVY_OP_SOFTMAX_CROSS_ENTROPY) {
+        double smoothing = op->params.loss.smoothing;
+        CVY_REQUIRE(smoothing >= 0.0 && smoothing <= 1.0, CVY_ERR_ARG, "smoothing %g, expected 0 to 1", smoothing);
     }
     return CVY_OK;
 }
@@ -107,9 +115,9 @@ static cvy_status check_input(const cvy_op *op, const cvy_tensor *x)
 {
     int least = 1;
     int most = is_optimizer(op) || op->kind == CVY_OP_REORDER ? CVY_MAX_DIMS : 5;
-    if (has_window(op) || op->kind == CVY_OP_POOL_GLOBAL) {
+    if (has_window(op) || op->kind == CVY_OP_POOL_GLOBAL || op->kind == CVY_OP_POOL_ADAPTIVE) {
         least = 4;
-    } else if (op->kind == CVY_OP_BATCH_NORM && op->pass != CVY_PASS_COMMIT) {
+    } else if (op->kind == CVY_OP_MULTIPLY || (op->kind == CVY_OP_BATCH_NORM && op->pass != CVY_PASS_COMMIT)) {
         least = 2;
     } else if (op->kind == CVY_OP_DENSE || op->kind == CVY_OP_SOFTMAX_CROSS_ENTROPY ||
                op->kind == CVY_OP_MEAN_SQUARED_ERROR) {

@@ -54,6 +54,11 @@ static const unit_cost unit_costs[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
             [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 1},
         },
+    [CVY_OP_POOL_ADAPTIVE] = /* bins that overlap do a little more */
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DX, 1},
+        },
     [CVY_OP_BATCH_NORM] =
         {
             [CVY_PASS_FORWARD] = {CVY_ROLE_X, 6}, /* as its parts */
@@ -94,6 +99,50 @@ static const unit_cost unit_costs[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
     [CVY_OP_ADAMW] =
         {
             [CVY_PASS_UPDATE] = {CVY_ROLE_W, 15}, /* decay 1, first moment 3, second 4, step 7 */
+        },
+    [CVY_OP_RELU6] =
+        { /* two comparisons */
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 2},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 2},
+        },
+    [CVY_OP_LEAKY_RELU] =
+        { /* comparison, product */
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 2},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 2},
+        },
+    [CVY_OP_SIGMOID] =
+        { /* exponential, sum, quotient; difference, two products */
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 3},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 3},
+        },
+    [CVY_OP_TANH] =
+        { /* counted as one exponential; product, difference, product */
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 3},
+        },
+    [CVY_OP_SILU] =
+        { /* sigmoid, product; sigmoid, difference, two products, sum */
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 4},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 7},
+        },
+    [CVY_OP_HARD_SWISH] =
+        { /* sum, two comparisons, product, quotient; two comparisons, quotient, sum, product */
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 5},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 5},
+        },
+    [CVY_OP_MULTIPLY] =
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
+            [CVY_PASS_BACKWARD] = {CVY_ROLE_X, 3}, /* dy x1; dy x, sum */
+        },
+    [CVY_OP_STOCHASTIC_DEPTH] =
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 1},
+        },
+    [CVY_OP_ADAM] =
+        {
+            [CVY_PASS_UPDATE] = {CVY_ROLE_W, 16}, /* decay 2, then as adamw */
         },
 };
 

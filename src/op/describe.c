@@ -71,6 +71,14 @@ static cvy_status slide_window(const cvy_op *op, cvy_shape *shape)
     return CVY_OK;
 }
 
+/* One position is left of space. */
+static void pool_space(cvy_shape *shape)
+{
+    for (int i = 2; i < shape->dims; i++) {
+        shape->extent[i] = 1;
+    }
+}
+
 static cvy_status describe_output(const cvy_op *op, const cvy_tensor *x, int64_t filters, cvy_tensor *y)
 {
     *y = *x;
@@ -81,9 +89,10 @@ static cvy_status describe_output(const cvy_op *op, const cvy_tensor *x, int64_t
         return slide_window(op, &y->shape);
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return slide_window(op, &y->shape);
-    case CVY_OP_POOL_GLOBAL:
+    case CVY_OP_POOL_GLOBAL: pool_space(&y->shape); return CVY_OK;
+    case CVY_OP_POOL_ADAPTIVE:
         for (int i = 2; i < y->shape.dims; i++) {
-            y->shape.extent[i] = 1;
+            y->shape.extent[i] = op->params.adaptive.output[i + 3 - y->shape.dims];
         }
         return CVY_OK;
     default: return CVY_OK;
@@ -130,11 +139,12 @@ static bool is_shaped_as_input(const cvy_op *op, cvy_role role)
     case CVY_ROLE_X:
     case CVY_ROLE_X1:
     case CVY_ROLE_DX:
+    case CVY_ROLE_DX1:
     case CVY_ROLE_PROBABILITY:
     case CVY_ROLE_MOMENTUM:
     case CVY_ROLE_MOMENT2: return true;
     case CVY_ROLE_W:
-    case CVY_ROLE_DW: return op->kind == CVY_OP_SGD || op->kind == CVY_OP_ADAMW;
+    case CVY_ROLE_DW: return op->pass == CVY_PASS_UPDATE;
     case CVY_ROLE_LABEL: return op->kind == CVY_OP_MEAN_SQUARED_ERROR;
     default: return false;
     }
@@ -157,11 +167,13 @@ cvy_status cvy_op_describe(const cvy_op *op, const cvy_tensor *x, int64_t filter
     } else if (!is_shaped_as_input(op, role)) { /* biases and statistics */
         tensor = describe_vector(x->dtype, channels);
     }
+    if (op->kind == CVY_OP_MULTIPLY && (role == CVY_ROLE_X1 || role == CVY_ROLE_DX1)) {
+        pool_space(&tensor.shape);
+    }
     if (role == CVY_ROLE_WINDOW) {
         tensor.dtype = window_dtype(&op->params.window.window);
     }
-    bool optimizer = op->kind == CVY_OP_SGD || op->kind == CVY_OP_ADAMW;
-    if (tensor.shape.dims <= 2 && !optimizer) {
+    if (tensor.shape.dims <= 2 && op->pass != CVY_PASS_UPDATE) {
         tensor.format = CVY_FORMAT_PLAIN;
     }
     *tensor_out = tensor;

@@ -29,19 +29,28 @@ static uint64_t mix_optimizer(uint64_t hash, const cvy_op_params_optimizer *para
 
 static uint64_t mix_params(uint64_t hash, const cvy_op *op)
 {
+    if (op->pass == CVY_PASS_UPDATE) {
+        return mix_optimizer(hash, &op->params.optimizer);
+    }
     switch (op->kind) {
     case CVY_OP_CONVOLUTION:
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return mix_window(hash, &op->params.window);
+    case CVY_OP_POOL_ADAPTIVE:
+        for (int axis = 0; axis < 3; axis++) {
+            hash = cvy_hash_word(hash, (uint64_t)op->params.adaptive.output[axis]);
+        }
+        return hash;
     case CVY_OP_BATCH_NORM:
         hash = cvy_hash_real(hash, op->params.norm.epsilon);
         hash = cvy_hash_real(hash, op->params.norm.momentum);
         return cvy_hash_word(hash, (uint64_t)op->params.norm.count);
+    case CVY_OP_LEAKY_RELU: return cvy_hash_real(hash, op->params.activation.slope);
+    case CVY_OP_SOFTMAX_CROSS_ENTROPY: return cvy_hash_real(hash, op->params.loss.smoothing);
+    case CVY_OP_STOCHASTIC_DEPTH:
     case CVY_OP_DROPOUT:
         hash = cvy_hash_real(hash, op->params.dropout.probability);
         return cvy_hash_word(hash, (uint64_t)op->params.dropout.layer);
-    case CVY_OP_SGD:
-    case CVY_OP_ADAMW: return mix_optimizer(hash, &op->params.optimizer);
     default: return hash;
     }
 }

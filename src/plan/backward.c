@@ -44,8 +44,7 @@ static cvy_status share_gradient(cvy_builder *b, int layer)
         }
         int part = dy;
         if (l->kind->flow == CVY_FLOW_VIEW) {
-            cvy_buffer view =
-                cvy_builder_activation(b, l->input[i], CVY_CONTENT_OUTPUT_GRADIENT, CVY_FORMAT_PLAIN);
+            cvy_buffer view = cvy_builder_activation(b, l->input[i], CVY_CONTENT_OUTPUT_GRADIENT, CVY_FORMAT_PLAIN);
             view.part = layer;
             CVY_TRY(cvy_builder_add_view(b, dy, &view, &part));
         }

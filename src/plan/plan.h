@@ -14,13 +14,35 @@ typedef enum cvy_schedule_kind {
     CVY_SCHEDULE_COUNT
 } cvy_schedule_kind;
 
-typedef enum cvy_optimizer_kind { CVY_OPTIMIZER_SGD, CVY_OPTIMIZER_ADAMW } cvy_optimizer_kind;
+typedef enum cvy_optimizer_kind {
+    CVY_OPTIMIZER_SGD,
+    CVY_OPTIMIZER_ADAMW,
+    CVY_OPTIMIZER_ADAM,
+    CVY_OPTIMIZER_COUNT
+} cvy_optimizer_kind;
 
 /** Which rule updates the weights. */
 typedef struct cvy_optimizer {
     cvy_optimizer_kind kind;
     cvy_op_params_optimizer params; /**< momentum 0 keeps no velocity */
+    bool no_decay_norms;            /**< parameters of one dimension (norms, biases) do not decay */
 } cvy_optimizer;
+
+/** What the plan knows of a rule: one row of the table in plan/optimizer.c each. */
+typedef struct cvy_optimizer_rule {
+    cvy_op_kind op;     /**< of the step that changes a parameter */
+    int moments;        /**< buffers of state that a parameter has: its velocity, or its moments */
+    bool stateless_without_momentum;
+} cvy_optimizer_rule;
+
+/** The row of a rule. Cannot fail. */
+const cvy_optimizer_rule *cvy_optimizer_get_rule(cvy_optimizer_kind kind);
+
+/** Buffers of state that each parameter has under an optimizer, 0 to 2. */
+int cvy_optimizer_moments(const cvy_optimizer *optimizer);
+
+/** The op's parameters for a parameter of @p dims dimensions, which may be kept out of decay. */
+cvy_op_params_optimizer cvy_optimizer_params(const cvy_optimizer *optimizer, int dims);
 
 /** Formats that a plan may give to activations of convolutions. */
 typedef enum cvy_layout_choice {

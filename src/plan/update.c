@@ -3,14 +3,6 @@
 
 #include "base/checked.h"
 
-static bool keeps_moment(const cvy_optimizer *optimizer, int part)
-{
-    if (optimizer->kind == CVY_OPTIMIZER_ADAMW) {
-        return true;
-    }
-    return part == 0 && optimizer->params.momentum != 0.0;
-}
-
 static cvy_status add_moment(cvy_builder *b, int parameter, int part)
 {
     cvy_buffer moment = b->schedule->buffer[b->parameter[parameter]];
@@ -59,8 +51,9 @@ cvy_status cvy_build_persistent(cvy_builder *b)
     for (int i = 0; i < b->model->parameters; i++) {
         CVY_TRY(add_parameter(b, i));
     }
-    for (int part = 0; part < 2 && options->training; part++) {
-        for (int i = 0; i < b->model->parameters && keeps_moment(&options->optimizer, part); i++) {
+    int moments = options->training ? cvy_optimizer_moments(&options->optimizer) : 0;
+    for (int part = 0; part < moments; part++) {
+        for (int i = 0; i < b->model->parameters; i++) {
             if (b->model->parameter[i].spec.trainable) {
                 CVY_TRY(add_moment(b, i, part));
             }
@@ -88,8 +81,8 @@ static cvy_status build_commits(cvy_builder *b)
 static cvy_status build_parameter_update(cvy_builder *b, int parameter)
 {
     const cvy_optimizer *optimizer = &b->plan->options.optimizer;
-    cvy_op op = {.kind = optimizer->kind == CVY_OPTIMIZER_ADAMW ? CVY_OP_ADAMW : CVY_OP_SGD, .pass = CVY_PASS_UPDATE};
-    op.params.optimizer = optimizer->params;
+    cvy_op op = {.kind = cvy_optimizer_get_rule(optimizer->kind)->op, .pass = CVY_PASS_UPDATE};
+    op.params.optimizer = cvy_optimizer_params(optimizer, b->model->parameter[parameter].spec.shape.dims);
     const cvy_tensor *tensor = &b->schedule->buffer[b->parameter[parameter]].tensor;
     int operand[4] = {b->parameter_gradient[parameter], b->parameter[parameter]};
     CVY_TRY(cvy_op_add(&op, CVY_ROLE_DW, tensor));

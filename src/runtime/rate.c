@@ -2,6 +2,9 @@
 #include "runtime/rate.h"
 
 #include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
 
 static double factor_constant(const cvy_rate *rate, double samples)
 {
@@ -15,18 +18,46 @@ static double factor_step(const cvy_rate *rate, double samples)
     return pow(rate->gamma, floor(samples / rate->step_samples));
 }
 
-/* Loshchilov and Hutter, "SGDR", 2017, eq. 5 without restarts and with a lowest rate of 0. */
-static double factor_cosine(const cvy_rate *rate, double samples)
+/* Share of the training after warm-up that is done, 0 to 1. */
+static double find_done(const cvy_rate *rate, double samples)
 {
     double length = rate->total_samples - rate->warmup_samples;
     double done = length > 0.0 ? (samples - rate->warmup_samples) / length : 1.0;
-    return 0.5 * (1.0 + cos(M_PI * fmin(fmax(done, 0.0), 1.0)));
+    return fmin(fmax(done, 0.0), 1.0);
+}
+
+/* Loshchilov and Hutter, "SGDR", 2017, eq. 5 without restarts and with a lowest rate of 0. */
+static double factor_cosine(const cvy_rate *rate, double samples)
+{
+    return 0.5 * (1.0 + cos(M_PI * find_done(rate, samples)));
+}
+
+static double factor_multistep(const cvy_rate *rate, double samples)
+{
+    int passed = 0;
+    while (passed < rate->milestones && samples >= rate->milestone_samples[passed]) {
+        passed++;
+    }
+    return pow(rate->gamma, passed);
+}
+
+static double factor_exponential(const cvy_rate *rate, double samples)
+{
+    return pow(rate->gamma, samples / rate->step_samples);
+}
+
+static double factor_polynomial(const cvy_rate *rate, double samples)
+{
+    return pow(1.0 - find_done(rate, samples), rate->power);
 }
 
 static double (*const factor[])(const cvy_rate *rate, double samples) = {
     [CVY_RATE_CONSTANT] = factor_constant,
     [CVY_RATE_STEP] = factor_step,
     [CVY_RATE_COSINE] = factor_cosine,
+    [CVY_RATE_MULTISTEP] = factor_multistep,
+    [CVY_RATE_EXPONENTIAL] = factor_exponential,
+    [CVY_RATE_POLYNOMIAL] = factor_polynomial,
 };
 
 double cvy_rate_at(const cvy_rate *rate, double samples, double batch)
@@ -35,4 +66,24 @@ double cvy_rate_at(const cvy_rate *rate, double samples, double batch)
         return rate->base * (samples + batch) / rate->warmup_samples;
     }
     return rate->base * factor[rate->kind](rate, samples);
+}
+
+cvy_status cvy_rate_read_milestones(const char *text, double epoch_samples, cvy_rate *rate)
+{
+    const char *at = text;
+    double last = 0.0;
+    rate->milestones = 0;
+    while (at && *at) {
+        char *end;
+        double epoch = strtod(at, &end);
+        bool fits = end != at && (*end == '\0' || (*end == ',' && end[1])) && isfinite(epoch) && epoch > last;
+        CVY_REQUIRE(fits, CVY_ERR_INPUT, "milestones: expected epochs that rise, such as 30,60,80, found '%.100s'",
+                    text);
+        CVY_REQUIRE(rate->milestones < CVY_RATE_MILESTONES, CVY_ERR_INPUT, "milestones: expected at most %d",
+                    CVY_RATE_MILESTONES);
+        rate->milestone_samples[rate->milestones++] = epoch * epoch_samples;
+        last = epoch;
+        at = *end ? end + 1 : end;
+    }
+    return CVY_OK;
 }

@@ -6,19 +6,33 @@
 
 #include "convoy/train.h"
 
+enum { CVY_RATE_MILESTONES = 64 };
+
 /** A schedule with its lengths in samples. */
 typedef struct cvy_rate {
     cvy_rate_kind kind;
     double base;
     double warmup_samples;   /**< linear from 0 to base */
     double total_samples;    /**< CVY_RATE_COSINE reaches 0 here */
-    double step_samples;     /**< CVY_RATE_STEP: times gamma at each multiple */
+    double step_samples;     /**< CVY_RATE_STEP: times gamma at each multiple; CVY_RATE_EXPONENTIAL: over each */
     double gamma;
+    double power;            /**< CVY_RATE_POLYNOMIAL */
+    int milestones;
+    double milestone_samples[CVY_RATE_MILESTONES]; /**< CVY_RATE_MULTISTEP: times gamma at each, rising */
 } cvy_rate;
 
 /**
+ * Read milestones.
+ *
+ * @param[in] text          epochs, above 0, rising, with commas between them; may be NULL: none
+ * @param[in] epoch_samples of one epoch
+ * @retval CVY_ERR_INPUT    something else; the message shows it
+ */
+cvy_status cvy_rate_read_milestones(const char *text, double epoch_samples, cvy_rate *rate);
+
+/**
  * The rate for the batch that starts after @p samples samples and has @p batch of them. Warm-up is taken at the batch's
- * end, so that the first batch learns; after it the schedule runs from the end of warm-up.
+ * end, so that the first batch learns. A cosine then runs from the end of warm-up; steps are counted from the start.
  */
 double cvy_rate_at(const cvy_rate *rate, double samples, double batch);
 

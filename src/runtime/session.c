@@ -6,9 +6,22 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "machine/machine.h"
 
 enum { DATA_SLOTS = 3 };
+
+/* What an optimizer's name stands for: a rule of the plan, with momentum or without. */
+static const struct {
+    cvy_optimizer_kind kind;
+    bool momentum, nesterov;
+} rules[] = {
+    [CVY_OPTIMIZE_SGD] = {CVY_OPTIMIZER_SGD, false, false},
+    [CVY_OPTIMIZE_MOMENTUM] = {CVY_OPTIMIZER_SGD, true, false},
+    [CVY_OPTIMIZE_NESTEROV] = {CVY_OPTIMIZER_SGD, true, true},
+    [CVY_OPTIMIZE_ADAMW] = {CVY_OPTIMIZER_ADAMW, false, false},
+    [CVY_OPTIMIZE_ADAM] = {CVY_OPTIMIZER_ADAM, false, false},
+};
 
 static cvy_status find_layout(const char *name, cvy_layout_choice *choice_out)
 {
@@ -33,6 +46,8 @@ static cvy_status check_options(const cvy_train_options *o)
                 o->threads);
     CVY_REQUIRE(o->data_threads >= 0 && o->data_threads <= CVY_LOADER_MAX_THREADS, CVY_ERR_INPUT,
                 "data-threads: expected 1 to %d, got %d", CVY_LOADER_MAX_THREADS, o->data_threads);
+    CVY_REQUIRE((size_t)o->optimizer < sizeof rules / sizeof rules[0], CVY_ERR_INPUT, "no optimizer of number %d",
+                (int)o->optimizer);
     CVY_REQUIRE(isfinite(o->learning_rate) && o->learning_rate >= 0.0, CVY_ERR_INPUT,
                 "learning-rate: expected a number of at least 0, got %g", o->learning_rate);
     CVY_REQUIRE(o->weight_decay >= 0.0 && o->momentum >= 0.0 && o->momentum < 1.0, CVY_ERR_INPUT,
@@ -78,15 +93,27 @@ static cvy_status open_data(cvy_session *session, const cvy_train_options *optio
 
 static cvy_optimizer choose_optimizer(const cvy_train_options *o)
 {
-    cvy_optimizer optimizer = {.kind = o->optimizer == CVY_OPTIMIZE_ADAMW ? CVY_OPTIMIZER_ADAMW : CVY_OPTIMIZER_SGD};
-    bool velocity = o->optimizer == CVY_OPTIMIZE_MOMENTUM || o->optimizer == CVY_OPTIMIZE_NESTEROV;
-    optimizer.params = (cvy_op_params_optimizer){.momentum = velocity ? o->momentum : 0.0,
-                                                 .nesterov = o->optimizer == CVY_OPTIMIZE_NESTEROV,
+    cvy_optimizer optimizer = {.kind = rules[o->optimizer].kind, .no_decay_norms = o->no_decay_norms};
+    optimizer.params = (cvy_op_params_optimizer){.momentum = rules[o->optimizer].momentum ? o->momentum : 0.0,
+                                                 .nesterov = rules[o->optimizer].nesterov,
                                                  .beta1 = o->beta1,
                                                  .beta2 = o->beta2,
                                                  .epsilon = o->epsilon,
                                                  .weight_decay = o->weight_decay};
     return optimizer;
+}
+
+/* What the machine does not have is better said before it is taken: the system would kill the process in silence. */
+static cvy_status check_memory(const cvy_session *session)
+{
+    char needed[CVY_UNIT_TEXT], there[CVY_UNIT_TEXT];
+    int64_t bytes = session->plan->persistent_bytes + session->plan->transient_bytes;
+    int64_t memory_bytes = session->machine.device.memory_bytes;
+    CVY_REQUIRE(memory_bytes == 0 || bytes <= memory_bytes, CVY_ERR_INFEASIBLE,
+                "%s takes %s of tensors at batch %lld, this machine has %s: a smaller batch takes less",
+                cvy_model_name(session->model), cvy_print_bytes((double)bytes, needed),
+                (long long)session->plan->options.batch, cvy_print_bytes((double)memory_bytes, there));
+    return CVY_OK;
 }
 
 static cvy_status make_plan(cvy_session *session, const cvy_train_options *options, bool training)
@@ -109,9 +136,11 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
         wanted.label_bytes *= session->model->layer[cvy_model_output(session->model)].output.extent[1];
     }
     CVY_TRY(find_layout(options->layout, &wanted.layout));
-    CVY_TRY(cvy_backend_chain_find(options->double_precision && !options->backend ? "ref" : options->backend,
-                                   &wanted.backends));
-    return cvy_plan_create(session->model, &wanted, &session->plan);
+    CVY_REQUIRE(!options->double_precision || !options->backend || strcmp(options->backend, "ref") == 0, CVY_ERR_INPUT,
+                "backend %s computes in single precision; double precision is for backend ref", options->backend);
+    CVY_TRY(cvy_backend_chain_find(options->double_precision ? "ref" : options->backend, &wanted.backends));
+    CVY_TRY(cvy_plan_create(session->model, &wanted, &session->plan));
+    return check_memory(session);
 }
 
 static cvy_status set_up(cvy_session *session, const cvy_train_options *options, bool training, bool with_data)

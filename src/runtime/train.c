@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/rate.h"
@@ -31,23 +32,33 @@ typedef struct training {
     double evaluation_s;  /* spent evaluating and saving, not training */
 } training;
 
+static int64_t count_steps_an_epoch(const training *t) { return cvy_ceil_div(t->samples, t->options->batch); }
+
 static int64_t count_steps(const training *t)
 {
-    int64_t per_epoch = (t->samples + t->options->batch - 1) / t->options->batch;
-    return t->options->steps > 0 ? t->options->steps : t->options->epochs * per_epoch;
+    return t->options->steps > 0 ? t->options->steps : t->options->epochs * count_steps_an_epoch(t);
 }
 
-static void set_rate(training *t)
+/* Samples of the whole training: the last batch of an epoch may be smaller than the others. */
+static double count_samples(const training *t)
+{
+    int64_t epochs = t->steps_total / count_steps_an_epoch(t), rest = t->steps_total % count_steps_an_epoch(t);
+    return (double)epochs * (double)t->samples + (double)rest * (double)t->options->batch;
+}
+
+static cvy_status set_rate(training *t)
 {
     const cvy_train_options *o = t->options;
     double samples = (double)t->samples;
+    double growth = o->rate_base_size > 0 ? (double)o->batch / (double)o->rate_base_size : 1.0;
     t->rate = (cvy_rate){.kind = o->rate,
-                         .base = o->learning_rate,
+                         .base = o->learning_rate * growth,
                          .warmup_samples = o->warmup_epochs * samples,
-                         .total_samples = o->steps > 0 ? (double)o->steps * (double)o->batch
-                                                       : (double)o->epochs * samples,
+                         .total_samples = count_samples(t),
                          .step_samples = o->step_epochs * samples,
-                         .gamma = o->gamma};
+                         .gamma = o->gamma,
+                         .power = o->power};
+    return cvy_rate_read_milestones(o->milestones, samples, &t->rate);
 }
 
 /* ---- what others are told ---- */
@@ -69,6 +80,7 @@ static void tell_start(training *t, const char *resumed_from, int skipped)
                              .batch = t->options->batch,
                              .train_samples = t->samples,
                              .test_samples = cvy_data_get_info(t->session.data)->count[CVY_SPLIT_TEST],
+                             .learning_rate = t->rate.base,
                              .epochs = t->options->steps > 0 ? 0 : t->options->epochs,
                              .steps_total = t->steps_total,
                              .first_step = t->position.step,
@@ -118,6 +130,14 @@ static void warn(const training *t, const char *line)
     }
 }
 
+/* What began at @p start_s and ends now was not training: no rate counts it. */
+static void pause_clocks(training *t, double start_s)
+{
+    double seconds = cvy_clock_s() - start_s;
+    t->evaluation_s += seconds;
+    t->window_s += seconds;
+}
+
 /* ---- checkpoints ---- */
 
 /* A failed save does not end the training: the next one may find room; the last one's failure does. */
@@ -129,7 +149,7 @@ static cvy_status save_checkpoint(training *t, bool last)
     }
     cvy_status status = cvy_run_folder_save(&t->folder, cvy_executor_state(t->session.executor), &t->position,
                                             t->options->keep_checkpoints);
-    t->evaluation_s += cvy_clock_s() - start_s;
+    pause_clocks(t, start_s);
     if (status == CVY_OK) {
         snprintf(t->result->checkpoint, sizeof t->result->checkpoint, "%s", t->folder.last_checkpoint);
         if (t->observer && t->observer->checkpoint) {
@@ -142,17 +162,30 @@ static cvy_status save_checkpoint(training *t, bool last)
     return status;
 }
 
+/* At the end of an epoch, or every so many steps. */
+static bool is_checkpoint_due(const training *t)
+{
+    int64_t every = t->options->checkpoint_every;
+    return every > 0 ? t->position.step % every == 0 : t->position.sample == 0;
+}
+
 /* ---- epochs ---- */
 
-static cvy_status finish_epoch(training *t, double epoch_start_s, double wait_start_s)
+/* Where this process took up an epoch: rates are of what it trained itself. */
+typedef struct epoch_start {
+    double clock_s, wait_s;
+    int64_t sample;
+} epoch_start;
+
+static cvy_status finish_epoch(training *t, const epoch_start *start)
 {
     cvy_position *p = &t->position;
     cvy_evaluation evaluation = {.loss = NAN, .accuracy = NAN};
-    double seconds = cvy_clock_s() - epoch_start_s;
+    double seconds = cvy_clock_s() - start->clock_s;
     if (cvy_data_get_info(t->session.data)->count[CVY_SPLIT_TEST] > 0) {
         double start_s = cvy_clock_s();
         CVY_TRY(cvy_session_evaluate(&t->session, t->options, NULL, &evaluation));
-        t->evaluation_s += cvy_clock_s() - start_s;
+        pause_clocks(t, start_s);
     }
     double metric = t->session.classes ? evaluation.accuracy : -evaluation.loss;
     bool best = metric > p->best_metric;
@@ -164,8 +197,8 @@ static cvy_status finish_epoch(training *t, double epoch_start_s, double wait_st
                                .validation_loss = evaluation.loss,
                                .validation_accuracy = evaluation.accuracy,
                                .seconds = seconds,
-                               .images_per_s = (double)p->sample / seconds,
-                               .data_wait_share = (cvy_loader_wait_s(t->loader) - wait_start_s) / seconds,
+                               .images_per_s = (double)(p->sample - start->sample) / seconds,
+                               .data_wait_share = (cvy_loader_wait_s(t->loader) - start->wait_s) / seconds,
                                .best = best};
     if (best) {
         p->best_metric = metric;
@@ -186,7 +219,7 @@ static cvy_status finish_epoch(training *t, double epoch_start_s, double wait_st
         t->observer->epoch(t->observer->context, &result);
     }
     bool last = p->step >= t->steps_total;
-    return t->options->checkpoint_every == 0 || best || last ? save_checkpoint(t, last) : CVY_OK;
+    return best || last || is_checkpoint_due(t) ? save_checkpoint(t, last) : CVY_OK;
 }
 
 static cvy_status train_batch(training *t, const cvy_batch *batch)
@@ -220,8 +253,7 @@ static bool stop_asked(const training *t) { return t->options->stop && *t->optio
 /* Batches until the epoch, the training or the user's patience ends. */
 static cvy_status train_epoch(training *t)
 {
-    double start_s = cvy_clock_s();
-    double wait_start_s = cvy_loader_wait_s(t->loader);
+    epoch_start start = {cvy_clock_s(), cvy_loader_wait_s(t->loader), t->position.sample};
     if (t->position.sample < t->samples) {
         CVY_TRY(cvy_loader_start(t->loader, (uint32_t)t->position.epoch, t->position.sample));
     }
@@ -233,15 +265,26 @@ static cvy_status train_epoch(training *t)
         CVY_TRY(cvy_loader_next(t->loader, &batch));
         CVY_TRY(train_batch(t, &batch));
         cvy_loader_release(t->loader, &batch);
-        if (t->options->checkpoint_every > 0 && t->position.step % t->options->checkpoint_every == 0 &&
-            t->position.step < t->steps_total) {
+        bool ends = t->position.step == t->steps_total || t->position.sample == t->samples;
+        if (!ends && is_checkpoint_due(t)) { /* at an end finish_epoch() saves, once the epoch's line is written */
             CVY_TRY(save_checkpoint(t, false));
         }
     }
-    return finish_epoch(t, start_s, wait_start_s);
+    return finish_epoch(t, &start);
 }
 
 /* ---- the whole ---- */
+
+/* The batches that are left of the epoch must be those that the plan was made for. */
+static cvy_status check_position(const training *t, const char *from)
+{
+    int64_t sample = t->position.sample, batch = t->options->batch;
+    CVY_REQUIRE(sample == t->samples || (sample < t->samples && sample % batch == 0), CVY_ERR_INPUT,
+                "%s: saved %lld samples into an epoch; a training set of %lld in batches of %lld has no batch that "
+                "begins there",
+                from, (long long)sample, (long long)t->samples, (long long)batch);
+    return CVY_OK;
+}
 
 static cvy_status start_state(training *t)
 {
@@ -259,6 +302,7 @@ static cvy_status start_state(training *t)
     }
     if (t->options->resume) {
         CVY_TRY_GOTO(status, done, cvy_run_folder_resume(&t->folder, &state, &t->position, &from, &skipped));
+        CVY_TRY_GOTO(status, done, check_position(t, from));
     }
     CVY_TRY_GOTO(status, done, cvy_run_folder_open_metrics(&t->folder, t->session.plan, &t->position));
     tell_start(t, from, skipped);
@@ -272,8 +316,8 @@ static cvy_status loop(training *t)
     t->start_s = t->window_s = cvy_clock_s();
     t->start_samples = t->position.samples_total;
     cvy_status status = CVY_OK;
-    while (status == CVY_OK && t->position.step < t->steps_total) {
-        status = train_epoch(t);
+    while (status == CVY_OK && (t->position.step < t->steps_total || t->position.sample == t->samples)) {
+        status = train_epoch(t); /* a run that was stopped in the last epoch's evaluation has this one still to make */
     }
     if (status == CVY_STOPPED && t->folder.path) {
         cvy_status saved = save_checkpoint(t, true);
@@ -304,8 +348,16 @@ static cvy_status fill_result(training *t)
 static cvy_status check_lengths(const training *t)
 {
     CVY_REQUIRE(t->options->epochs > 0 || t->options->steps > 0, CVY_ERR_INPUT, "epochs or steps must be at least 1");
-    CVY_REQUIRE(t->options->rate != CVY_RATE_STEP || t->options->step_epochs > 0.0, CVY_ERR_INPUT,
+    bool stepped = t->options->rate == CVY_RATE_STEP || t->options->rate == CVY_RATE_EXPONENTIAL;
+    CVY_REQUIRE((unsigned)t->options->rate <= CVY_RATE_POLYNOMIAL, CVY_ERR_INPUT, "no schedule of number %d",
+                (int)t->options->rate);
+    CVY_REQUIRE(!stepped || t->options->step_epochs > 0.0, CVY_ERR_INPUT,
                 "step-epochs: expected more than 0, got %g", t->options->step_epochs);
+    CVY_REQUIRE(t->options->rate != CVY_RATE_MULTISTEP || t->options->milestones, CVY_ERR_INPUT,
+                "the multistep schedule needs milestones: epochs such as 30,60,80");
+    CVY_REQUIRE(t->options->rate_base_size >= 0 && t->options->power >= 0.0, CVY_ERR_INPUT,
+                "the base size of the learning rate and the power must not be negative, got %lld and %g",
+                (long long)t->options->rate_base_size, t->options->power);
     CVY_REQUIRE(t->options->warmup_epochs >= 0.0, CVY_ERR_INPUT, "warmup-epochs: expected at least 0, got %g",
                 t->options->warmup_epochs);
     return CVY_OK;
@@ -323,7 +375,7 @@ cvy_status cvy_train(const cvy_model *model, const cvy_train_options *options, c
     CVY_TRY_GOTO(status, done, cvy_session_open(model, options, true, true, &t.session));
     t.samples = cvy_data_get_info(t.session.data)->count[CVY_SPLIT_TRAIN];
     t.steps_total = count_steps(&t);
-    set_rate(&t);
+    CVY_TRY_GOTO(status, done, set_rate(&t));
     CVY_TRY_GOTO(status, done, cvy_session_loader(&t.session, options, CVY_SPLIT_TRAIN, &t.loader));
     CVY_TRY_GOTO(status, done, start_state(&t));
     cvy_executor_set_timeline(t.session.executor, t.folder.timeline);

@@ -35,12 +35,21 @@ typedef struct test_shape {
 #define POOL_MAX(...) {.kind = CVY_OP_POOL_MAX, .params.window = {.window = __VA_ARGS__, .groups = 1}}
 #define POOL_AVERAGE(counted, ...) \
     {.kind = CVY_OP_POOL_AVERAGE, .params.window = {.window = __VA_ARGS__, .groups = 1, .count_padding = counted}}
+#define ADAPTIVE(od, oh, ow) {.kind = CVY_OP_POOL_ADAPTIVE, .params.adaptive = {{od, oh, ow}}}
 #define BATCH_NORM(total) {.kind = CVY_OP_BATCH_NORM, .params.norm = {.epsilon = 1e-5, .momentum = 0.1, .count = total}}
 #define DROPOUT(p, index) {.kind = CVY_OP_DROPOUT, .params.dropout = {.probability = p, .layer = index}}
+#define LEAKY_RELU(below) {.kind = CVY_OP_LEAKY_RELU, .params.activation = {.slope = below}}
+#define STOCHASTIC_DEPTH(p, index) \
+    {.kind = CVY_OP_STOCHASTIC_DEPTH, .params.dropout = {.probability = p, .layer = index}}
+#define SMOOTHED(share) {.kind = CVY_OP_SOFTMAX_CROSS_ENTROPY, .params.loss = {.smoothing = share}}
 #define SGD(m, n, decay) \
     {.kind = CVY_OP_SGD, .params.optimizer = {.momentum = m, .nesterov = n, .weight_decay = decay}}
 #define ADAMW(decay)        \
     {.kind = CVY_OP_ADAMW, \
+     .params.optimizer = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = decay}}
+
+#define ADAM(decay)        \
+    {.kind = CVY_OP_ADAM, \
      .params.optimizer = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = decay}}
 
 #define CASE(name_, op_, x_, ...) {.name = name_, .op = op_, .x = x_, __VA_ARGS__}
@@ -113,6 +122,11 @@ static const test_shape test_shapes[] = {
     CASE("global pool", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 19, 7, 5)),
     CASE("global pool 3-D", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 8, 3, 4, 5)),
 
+    CASE("adaptive pool 7x5 to 3x2", ADAPTIVE(1, 3, 2), DIMS(2, 11, 7, 5)),
+    CASE("adaptive pool 2x2 to 6x6 (alexnet, small)", ADAPTIVE(1, 6, 6), DIMS(2, 8, 2, 2)),
+    CASE("adaptive pool to itself", ADAPTIVE(1, 4, 4), DIMS(1, 3, 4, 4)),
+    CASE("adaptive pool 3-D", ADAPTIVE(2, 3, 1), DIMS(2, 5, 5, 4, 3)),
+
     CASE("batch norm", BATCH_NORM(3 * 6 * 5), DIMS(3, 7, 6, 5)),
     CASE("batch norm, 16 channels", BATCH_NORM(2 * 5 * 7), DIMS(2, 16, 5, 7)),
     CASE("batch norm 3-D", BATCH_NORM(2 * 3 * 4 * 5), DIMS(2, 3, 3, 4, 5)),
@@ -145,6 +159,33 @@ static const test_shape test_shapes[] = {
     CASE("sgd after Nesterov", SGD(0.9, true, 0.0005), DIMS(40, 7), .optional = true),
     CASE("adamw", ADAMW(0.01), DIMS(6, 5, 3, 3)),
     CASE("adamw of a vector", ADAMW(0.0), DIMS(19)),
+    CASE("adam", ADAM(0.01), DIMS(6, 5, 3, 3)),
+
+    CASE("relu6", {.kind = CVY_OP_RELU6}, DIMS(2, 11, 5, 7)),
+    CASE("relu6 of vectors", {.kind = CVY_OP_RELU6}, DIMS(4, 37)),
+    CASE("leaky relu", LEAKY_RELU(0.125), DIMS(2, 11, 5, 7)),
+    CASE("leaky relu 3-D, slope 0", LEAKY_RELU(0.0), DIMS(1, 6, 3, 4, 5)),
+    CASE("sigmoid", {.kind = CVY_OP_SIGMOID}, DIMS(2, 11, 5, 7)),
+    CASE("sigmoid 3-D", {.kind = CVY_OP_SIGMOID}, DIMS(1, 6, 3, 4, 5)),
+    CASE("sigmoid of vectors", {.kind = CVY_OP_SIGMOID}, DIMS(4, 37)),
+    CASE("sigmoid of factors", {.kind = CVY_OP_SIGMOID}, DIMS(3, 21, 1, 1)),
+    CASE("tanh", {.kind = CVY_OP_TANH}, DIMS(2, 11, 5, 7)),
+    CASE("tanh of vectors", {.kind = CVY_OP_TANH}, DIMS(4, 37)),
+    CASE("silu", {.kind = CVY_OP_SILU}, DIMS(2, 11, 5, 7)),
+    CASE("silu 3-D", {.kind = CVY_OP_SILU}, DIMS(1, 6, 3, 4, 5)),
+    CASE("hard swish", {.kind = CVY_OP_HARD_SWISH}, DIMS(2, 11, 5, 7)),
+    CASE("hard swish of vectors", {.kind = CVY_OP_HARD_SWISH}, DIMS(4, 37)),
+    CASE("multiply", {.kind = CVY_OP_MULTIPLY}, DIMS(3, 11, 5, 7)),
+    CASE("multiply, 16 channels", {.kind = CVY_OP_MULTIPLY}, DIMS(2, 16, 4, 3)),
+    CASE("multiply 3-D", {.kind = CVY_OP_MULTIPLY}, DIMS(2, 6, 3, 4, 5)),
+    CASE("multiply of one position", {.kind = CVY_OP_MULTIPLY}, DIMS(3, 13, 1, 1)),
+    CASE("multiply of vectors", {.kind = CVY_OP_MULTIPLY}, DIMS(4, 37)),
+    CASE("stochastic depth 0.5", STOCHASTIC_DEPTH(0.5, 3), DIMS(6, 11, 5, 7)),
+    CASE("stochastic depth of vectors", STOCHASTIC_DEPTH(0.3, 4), DIMS(9, 37)),
+    CASE("stochastic depth of nothing", STOCHASTIC_DEPTH(0.0, 1), DIMS(2, 6, 3, 4, 5)),
+    CASE("smoothed cross-entropy", SMOOTHED(0.1), DIMS(6, 10)),
+    CASE("smoothed cross-entropy, 3 samples of 5 valid", SMOOTHED(0.25), DIMS(5, 17), .samples = 3),
+    CASE("cross-entropy with all classes alike", SMOOTHED(1.0), DIMS(4, 7)),
 };
 enum { test_shape_count = sizeof test_shapes / sizeof test_shapes[0] };
 

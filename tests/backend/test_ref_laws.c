@@ -271,6 +271,48 @@ static void test_dropout_keeps_the_share_that_it_says(void **state)
     assert_true(fabs((double)kept / ELEMENTS - 0.7) < 5 * 0.0023);
 }
 
+/* One element a sample, of ones: 0 for samples that are dropped, 1 / (1 - p) for the others. */
+static void drop_samples(int64_t n, cvy_op_pass pass, int64_t sample_first, double *y)
+{
+    test_shape shape = CASE("", STOCHASTIC_DEPTH(0.3, 3), DIMS(n, 1));
+    cvy_run run = make_run(&shape);
+    cvy_op op;
+    run.sample_first = sample_first;
+    assert_true(make_op(&shape, pass, CVY_F64, &op));
+    double *x = cvy_calloc((size_t)n, sizeof *x);
+    assert_non_null(x);
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = 1.0;
+    }
+    void *data[] = {x, y};
+    assert_int_equal(run_op(&cvy_backend_ref, &op, data, &run), CVY_OK);
+    cvy_free(x);
+}
+
+/*
+ * The words of op.h: seed 42, layer 3, step 5, sample 16 + n, block 0, lane 0; the same backward, and however the batch
+ * is cut. Of 40,000 samples 0.7 is kept, with a standard deviation of sqrt(0.3 * 0.7 / 40000) = 0.0023; within five.
+ */
+static void test_stochastic_depth_draws_a_number_a_sample(void **state)
+{
+    enum { N = 40000 };
+    static double y[N], again[N];
+    int kept = 0;
+    (void)state;
+    drop_samples(N, CVY_PASS_FORWARD, 16, y);
+    for (uint32_t i = 0; i < N; i++) {
+        cvy_words words = cvy_random_words(42, CVY_PURPOSE_STOCHASTIC_DEPTH, 3, 5, 16 + i, 0);
+        assert_true(fabs(y[i] - (cvy_random_unit(words.v[0]) < 0.3 ? 0.0 : 1.0 / 0.7)) < 1e-15);
+        kept += y[i] != 0.0;
+    }
+    assert_true(fabs((double)kept / N - 0.7) < 5 * 0.0023);
+    drop_samples(N, CVY_PASS_BACKWARD_DATA, 16, again);
+    assert_memory_equal(y, again, sizeof y);
+    drop_samples(1000, CVY_PASS_FORWARD, 16, again);
+    drop_samples(N - 1000, CVY_PASS_FORWARD, 1016, again + 1000);
+    assert_memory_equal(y, again, sizeof y);
+}
+
 /* Three updates of one weight that starts at 1, gradients in turn; returns after each. */
 static void update(const cvy_op *params, bool momentum, const double gradient[3], double w_out[3])
 {
@@ -406,6 +448,7 @@ int main(void)
         cmocka_unit_test(test_dropout_masks_belong_to_samples),
         cmocka_unit_test(test_dropout_draws_the_words_that_it_says),
         cmocka_unit_test(test_dropout_keeps_the_share_that_it_says),
+        cmocka_unit_test(test_stochastic_depth_draws_a_number_a_sample),
         cmocka_unit_test(test_sgd_by_hand),
         cmocka_unit_test(test_adamw_by_hand),
         cmocka_unit_test(test_update_stops_at_a_gradient_that_is_not_finite),

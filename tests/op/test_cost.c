@@ -105,6 +105,8 @@ static void test_flop_of_every_op(void **state)
     }
     assert_true(flop_of("batch norm", CVY_PASS_FORWARD) ==
                 flop_of("batch norm", CVY_PASS_STATS) + flop_of("batch norm", CVY_PASS_NORMALISE));
+    assert_true(flop_of("multiply", CVY_PASS_FORWARD) == 3 * 11 * 5 * 7); /* a product; and dy x1, dy x, a sum */
+    assert_true(flop_of("multiply", CVY_PASS_BACKWARD) == 3 * 3 * 11 * 5 * 7);
     assert_true(flop_of("batch norm", CVY_PASS_BACKWARD) ==
                 flop_of("batch norm", CVY_PASS_GRAD_STATS) + flop_of("batch norm", CVY_PASS_GRAD_APPLY));
 }
@@ -246,6 +248,16 @@ static void test_hash_differs_with_other_parameters(void **state)
     VARY(&known, adamw, params.optimizer.beta1, 0.5);
     VARY(&known, adamw, params.optimizer.beta2, 0.5);
     VARY(&known, adamw, params.optimizer.epsilon, 0.5);
+    cvy_op leaky = make(find_shape("leaky relu"), CVY_PASS_FORWARD);
+    add_hash(&known, &leaky);
+    VARY(&known, leaky, params.activation.slope, 0.5);
+    cvy_op depth = make(find_shape("stochastic depth 0.5"), CVY_PASS_FORWARD);
+    add_hash(&known, &depth);
+    VARY(&known, depth, params.dropout.probability, 0.25);
+    VARY(&known, depth, params.dropout.layer, 4);
+    cvy_op loss = make(find_shape("smoothed cross-entropy"), CVY_PASS_FORWARD);
+    add_hash(&known, &loss);
+    VARY(&known, loss, params.loss.smoothing, 0.5);
 }
 
 int main(void)

@@ -17,7 +17,7 @@
 #include "runtime/executor.h"
 #include "runtime/random_model.h"
 
-enum { GRAPHS = 40, BATCH = 3, MAX_INPUT = 16384, MAX_LABELS = 64 };
+enum { GRAPHS = 32, BATCH = 3, MAX_INPUT = 16384, MAX_LABELS = 64 };
 
 /* A graph, what it is fed, and what its parameters are at the start. */
 typedef struct problem {

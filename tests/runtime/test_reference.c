@@ -19,50 +19,10 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/random.h"
 #include "runtime/executor.h"
+#include "runtime/reference_values.h"
 
 enum { MAX_REFERENCE_BYTES = 1 << 20 };
-
-/* ---- numbers that both sides can make ---- */
-
-static uint32_t hash_name(const char *name) /* FNV-1a */
-{
-    uint32_t value = 0x811C9DC5u;
-    for (; *name; name++) {
-        value = (value ^ (unsigned char)*name) * 0x01000193u;
-    }
-    return value;
-}
-
-/* In [-1, 1), of 24 bits. */
-static double spread(uint32_t key, int64_t i)
-{
-    const cvy_words counter = {{(uint32_t)i, 0, 0, 0}};
-    return 2.0 * (double)cvy_random_unit(cvy_philox(counter, key, 0).v[0]) - 1.0;
-}
-
-static bool ends_with(const char *name, const char *ending)
-{
-    size_t length = strlen(name), tail = strlen(ending);
-    return length >= tail && strcmp(name + length - tail, ending) == 0;
-}
-
-static double *make_initial_values(const char *name, const cvy_shape *shape)
-{
-    int64_t count = cvy_shape_elements(shape);
-    double *value = cvy_calloc((size_t)count, sizeof *value);
-    uint32_t key = hash_name(name);
-    double fan_in = (double)count / (double)shape->extent[0];
-    for (int64_t i = 0; i < count; i++) {
-        double u = spread(key, i);
-        value[i] = shape->dims > 1                 ? u * sqrt(6.0 / fan_in)
-                   : ends_with(name, ".weight")      ? 1.0 + 0.125 * u
-                   : ends_with(name, ".running_var") ? 1.0 + 0.25 * u
-                                                     : 0.125 * u;
-    }
-    return value;
-}
 
 /* ---- comparing ---- */
 

@@ -185,6 +185,91 @@ static void test_resume_refuses_what_does_not_fit(void **state)
     cvy_model_destroy(&other);
 }
 
+/* Stopped after the last step, before the evaluation: the resumed run has that still to make, and its epoch to note. */
+static void test_a_stop_in_the_last_evaluation_is_made_up_for(void **state)
+{
+    (void)state;
+    cvy_model *model = open_model("lenet5");
+    char run[128];
+    stopper s = {.after = 6};
+    cvy_train_observer observer = {.context = &s, .progress = count_down};
+    cvy_train_options options = small_options();
+    cvy_train_result result;
+    snprintf(run, sizeof run, "%s/last", folder);
+    options.out = run;
+    options.stop = &s.stop;
+    assert_int_equal(cvy_train(model, &options, &observer, &result), CVY_PREEMPTED);
+    cvy_train_result_clear(&result);
+    options.out = NULL;
+    options.resume = run;
+    options.stop = NULL;
+    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_OK);
+    assert_int_equal(result.step, 6);
+    assert_int_equal(result.epoch, 2);
+    assert_true(isfinite(result.validation_loss));
+    cvy_train_result_clear(&result);
+    cvy_model_destroy(&model);
+}
+
+/* 8 of 22 samples are trained: no batch of 6 begins there, and 6 samples in all are fewer; batches of 2 go on. */
+static void test_resume_refuses_batches_that_do_not_meet(void **state)
+{
+    (void)state;
+    cvy_model *model = open_model("lenet5");
+    char run[128];
+    stopper s = {.after = 1};
+    cvy_train_observer observer = {.context = &s, .progress = count_down};
+    cvy_train_options options = small_options();
+    cvy_train_result result;
+    snprintf(run, sizeof run, "%s/meet", folder);
+    options.out = run;
+    options.stop = &s.stop;
+    assert_int_equal(cvy_train(model, &options, &observer, &result), CVY_PREEMPTED);
+    cvy_train_result_clear(&result);
+    options.out = NULL;
+    options.resume = run;
+    options.stop = NULL;
+    options.batch = 6; /* 14 are left, 6 + 6 + 2, where an epoch's last batch is of 4 */
+    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_ERR_INPUT);
+    assert_non_null(strstr(cvy_error_message(), "saved 8 samples into an epoch"));
+    cvy_train_result_clear(&result);
+    options.batch = 2;
+    options.train_samples = 6;
+    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_ERR_INPUT);
+    cvy_train_result_clear(&result);
+    options.train_samples = 22;
+    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_OK);
+    cvy_train_result_clear(&result);
+    cvy_model_destroy(&model);
+}
+
+/* The last rate that a training used. */
+static void note_rate(void *context, const cvy_train_progress *progress)
+{
+    *(double *)context = progress->learning_rate;
+}
+
+/* Two epochs are six steps, of 8, 8, 6, 8, 8, 6 samples: asked for either way, the rates are the same. */
+static void test_steps_count_the_samples_of_incomplete_batches(void **state)
+{
+    (void)state;
+    cvy_model *model = open_model("lenet5");
+    double rate[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        cvy_train_observer observer = {.context = &rate[i], .progress = note_rate};
+        cvy_train_options options = small_options();
+        cvy_train_result result;
+        options.rate = CVY_RATE_COSINE;
+        options.steps = i ? 6 : 0;
+        assert_int_equal(cvy_train(model, &options, &observer, &result), CVY_OK);
+        assert_int_equal(result.step, 6);
+        cvy_train_result_clear(&result);
+    }
+    assert_float_equal(rate[0], 0.01 * 0.5 * (1.0 + cos(M_PI * 38.0 / 44.0)), 1e-12);
+    assert_float_equal(rate[1], rate[0], 1e-12);
+    cvy_model_destroy(&model);
+}
+
 /* A NaN put into one layer's weights, or gradients that overflow, stop the run; the message has the layer's name. */
 static void test_nan_is_named_by_its_layer(void **state)
 {
@@ -233,8 +318,53 @@ static void test_learning_rates_follow_their_formulas(void **state)
     assert_float_equal(cvy_rate_at(&rate, 299, 10), 1.0, 1e-12);
     assert_float_equal(cvy_rate_at(&rate, 300, 10), 0.1, 1e-12);
     assert_float_equal(cvy_rate_at(&rate, 900, 10), 0.001, 1e-12);
+    rate = (cvy_rate){.kind = CVY_RATE_EXPONENTIAL, .base = 1.0, .step_samples = 300, .gamma = 0.25};
+    assert_float_equal(cvy_rate_at(&rate, 150, 10), 0.5, 1e-12);   /* the root of a quarter */
+    assert_float_equal(cvy_rate_at(&rate, 600, 10), 0.0625, 1e-12);
+    rate = (cvy_rate){.kind = CVY_RATE_POLYNOMIAL, .base = 2.0, .warmup_samples = 100, .total_samples = 1000,
+                      .power = 2.0};
+    assert_float_equal(cvy_rate_at(&rate, 100, 10), 2.0, 1e-12);
+    assert_float_equal(cvy_rate_at(&rate, 550, 10), 0.5, 1e-12);   /* half is left: a quarter of 2 */
+    assert_float_equal(cvy_rate_at(&rate, 1000, 10), 0.0, 1e-12);
+    rate = (cvy_rate){.kind = CVY_RATE_MULTISTEP, .base = 1.0, .gamma = 0.1};
+    assert_int_equal(cvy_rate_read_milestones("3,6.5,8", 100, &rate), CVY_OK);
+    assert_float_equal(cvy_rate_at(&rate, 299, 10), 1.0, 1e-12);
+    assert_float_equal(cvy_rate_at(&rate, 300, 10), 0.1, 1e-12);
+    assert_float_equal(cvy_rate_at(&rate, 650, 10), 0.01, 1e-12);
+    assert_float_equal(cvy_rate_at(&rate, 5000, 10), 0.001, 1e-12);
     rate = (cvy_rate){.kind = CVY_RATE_CONSTANT, .base = 0.5};
     assert_float_equal(cvy_rate_at(&rate, 123456, 10), 0.5, 1e-12);
+}
+
+static void test_milestones_must_rise(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"3,2", "0", "-1", "3,,4", "3,", ",3", "x", "3;4", "nan", "inf", "3,3"};
+    cvy_rate rate = {.kind = CVY_RATE_MULTISTEP};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(cvy_rate_read_milestones(bad[i], 100, &rate), CVY_ERR_INPUT);
+        assert_non_null(strstr(cvy_error_message(), bad[i]));
+    }
+}
+
+static void take_rate(void *context, const cvy_train_start *start) { *(double *)context = start->learning_rate; }
+
+/* A base of 0.1 for 32 samples is 0.1 * 8 / 32 for a batch of 8. */
+static void test_the_base_rate_grows_with_the_batch(void **state)
+{
+    (void)state;
+    cvy_model *model = open_model("lenet5");
+    cvy_train_options options = small_options();
+    cvy_train_result result;
+    double rate = 0.0;
+    cvy_train_observer observer = {.context = &rate, .start = take_rate};
+    options.steps = 1;
+    options.learning_rate = 0.1;
+    options.rate_base_size = 32;
+    assert_int_equal(cvy_train(model, &options, &observer, &result), CVY_OK);
+    assert_float_equal(rate, 0.025, 1e-15);
+    cvy_train_result_clear(&result);
+    cvy_model_destroy(&model);
 }
 
 /* Initial weights: a function of the seed alone, with the moments that their rules say. */
@@ -268,8 +398,13 @@ int main(void)
         cmocka_unit_test(test_memory_is_what_the_plan_says),
         cmocka_unit_test(test_stop_and_resume_changes_no_bit),
         cmocka_unit_test(test_resume_refuses_what_does_not_fit),
+        cmocka_unit_test(test_a_stop_in_the_last_evaluation_is_made_up_for),
+        cmocka_unit_test(test_resume_refuses_batches_that_do_not_meet),
+        cmocka_unit_test(test_steps_count_the_samples_of_incomplete_batches),
         cmocka_unit_test(test_nan_is_named_by_its_layer),
         cmocka_unit_test(test_learning_rates_follow_their_formulas),
+        cmocka_unit_test(test_milestones_must_rise),
+        cmocka_unit_test(test_the_base_rate_grows_with_the_batch),
         cmocka_unit_test(test_initial_weights_have_their_moments),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -117,8 +117,8 @@ static void guess_centre(const cvy_cpu_kernel *kernel, const float *x, const cvy
 }
 
 /* Count, mean and squared deviations of a chunk, from sums about a centre that is near: all the better the nearer. */
-static void measure_chunk(const cvy_cpu_kernel *kernel, const float *x, const cvy_norm_unit *chunk,
-                          const double *near, moments *out)
+static void measure_chunk(const cvy_cpu_kernel *kernel, const float *x, const cvy_norm_unit *chunk, const double *near,
+                          moments *out)
 {
     const cvy_strip *strip = &chunk->strip;
     float centre[CVY_COLUMNS_WIDTH];

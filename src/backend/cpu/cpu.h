@@ -44,8 +44,11 @@ typedef struct cvy_cpu_family {
 extern const cvy_backend cvy_backend_cpu;
 extern const cvy_cpu_family cvy_cpu_elementwise;
 extern const cvy_cpu_family cvy_cpu_dropout;
+extern const cvy_cpu_family cvy_cpu_multiply;
+extern const cvy_cpu_family cvy_cpu_stochastic_depth;
 extern const cvy_cpu_family cvy_cpu_batch_norm;
 extern const cvy_cpu_family cvy_cpu_pool_global;
+extern const cvy_cpu_family cvy_cpu_pool_adaptive;
 extern const cvy_cpu_family cvy_cpu_pool;
 extern const cvy_cpu_family cvy_cpu_loss;
 extern const cvy_cpu_family cvy_cpu_optimizer;

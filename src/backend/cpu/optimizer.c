@@ -16,10 +16,10 @@
 typedef struct update {
     const float *dw;
     float *w, *momentum, *moment2;
-    float rate;                       /* AdamW: with the correction of the first moment */
-    float decay, mu;                  /* SGD: weight decay, momentum */
-    float beta1, new1, beta2, new2;   /* AdamW: shares of the old and the new in the moments */
-    float shrink, correct2, epsilon;  /* AdamW: factor of the weights, correction of the second moment */
+    float rate;                       /* Adam: with the correction of the first moment */
+    float decay, mu;                  /* decay within the gradient; momentum of SGD */
+    float beta1, new1, beta2, new2;   /* Adam: shares of the old and the new in the moments */
+    float shrink, correct2, epsilon;  /* Adam: factor of the weights (AdamW's decay), correction of the second moment */
 } update;
 
 typedef void (*range_function)(const update *with, int64_t first, int64_t last);
@@ -80,16 +80,18 @@ CVY_VECTOR static void nesterov_range(const update *with, int64_t first, int64_t
     }
 }
 
-CVY_VECTOR static void adamw_range(const update *with, int64_t first, int64_t last)
+/* Adam has its decay in the gradient and shrinks by 1; AdamW the other way about. */
+CVY_VECTOR static void adam_range(const update *with, int64_t first, int64_t last)
 {
     const float *dw = with->dw;
     float *w = with->w, *m = with->momentum, *s = with->moment2;
     float rate = with->rate, shrink = with->shrink, beta1 = with->beta1, beta2 = with->beta2;
-    float new1 = with->new1, new2 = with->new2, correct2 = with->correct2, epsilon = with->epsilon;
+    float decay = with->decay, new1 = with->new1, new2 = with->new2, correct2 = with->correct2, epsilon = with->epsilon;
 #pragma omp simd
     for (int64_t i = first; i < last; i++) {
-        float mean = beta1 * m[i] + new1 * dw[i];
-        float square = beta2 * s[i] + new2 * (dw[i] * dw[i]);
+        float g = dw[i] + decay * w[i];
+        float mean = beta1 * m[i] + new1 * g;
+        float square = beta2 * s[i] + new2 * (g * g);
         m[i] = mean;
         s[i] = square;
         w[i] = shrink * w[i] - rate * mean / (sqrtf(square * correct2) + epsilon);
@@ -125,28 +127,30 @@ static cvy_status run_sgd(const cvy_cpu_kernel *kernel, void *const *operand, vo
     return update_ranges(function, &with, kernel->elements);
 }
 
-static cvy_status run_adamw(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
+static cvy_status run_adam(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
 {
     (void)scratch;
     const cvy_op_params_optimizer *optimizer = &kernel->base.op.params.optimizer;
+    bool decoupled = kernel->base.op.kind == CVY_OP_ADAMW;
     double beta1 = optimizer->beta1, beta2 = optimizer->beta2, time = (double)run->update;
     update with = {.dw = operand[0], .w = operand[1], .momentum = operand[2], .moment2 = operand[3],
                    .rate = (float)(run->learning_rate / (1 - pow(beta1, time))),
                    .beta1 = (float)beta1, .new1 = (float)(1 - beta1),
                    .beta2 = (float)beta2, .new2 = (float)(1 - beta2),
-                   .shrink = (float)(1 - run->learning_rate * optimizer->weight_decay),
+                   .decay = decoupled ? 0.0f : (float)optimizer->weight_decay,
+                   .shrink = decoupled ? (float)(1 - run->learning_rate * optimizer->weight_decay) : 1.0f,
                    .correct2 = (float)(1 / (1 - pow(beta2, time))), .epsilon = (float)optimizer->epsilon};
-    return update_ranges(adamw_range, &with, kernel->elements);
+    return update_ranges(adam_range, &with, kernel->elements);
 }
 
 /* Nesterov's step without a velocity is no one's method: left to the reference. */
 static cvy_cpu_run find(const cvy_op *op)
 {
-    bool known = op->kind == CVY_OP_ADAMW || op->operands > 2 || !op->params.optimizer.nesterov;
+    bool known = op->kind != CVY_OP_SGD || op->operands > 2 || !op->params.optimizer.nesterov;
     if (!known || !cvy_cpu_same_layout(op)) {
         return NULL;
     }
-    return op->kind == CVY_OP_ADAMW ? run_adamw : run_sgd;
+    return op->kind == CVY_OP_SGD ? run_sgd : run_adam;
 }
 
 const cvy_cpu_family cvy_cpu_optimizer = {.find = find};

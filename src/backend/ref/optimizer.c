@@ -2,7 +2,8 @@
  * Weight updates, over memory as it lies, padding too (zero stays zero: no update of 0 by a gradient of 0 moves it). A
  * gradient that is not finite is found before anything is touched, so that weights and moments survive it.
  *
- * SGD as Sutskever et al. 2013 in PyTorch's form; AdamW is Loshchilov and Hutter 2019, algorithm 2.
+ * SGD as Sutskever et al. 2013 in PyTorch's form; Adam is Kingma and Ba 2015, algorithm 1, with its
+ * decay part of the gradient, AdamW is Loshchilov and Hutter 2019, algorithm 2.
  */
 #include "backend/ref/ref.h"
 
@@ -37,7 +38,7 @@ cvy_status cvy_ref_sgd(const cvy_ref_kernel *kernel, const cvy_run *run)
     return CVY_OK;
 }
 
-cvy_status cvy_ref_adamw(const cvy_ref_kernel *kernel, const cvy_run *run)
+cvy_status cvy_ref_adam(const cvy_ref_kernel *kernel, const cvy_run *run)
 {
     const cvy_op_params_optimizer *params = &kernel->base.op.params.optimizer;
     const cvy_ref_tensor *dw = cvy_ref_find(kernel, CVY_ROLE_DW);
@@ -46,10 +47,13 @@ cvy_status cvy_ref_adamw(const cvy_ref_kernel *kernel, const cvy_run *run)
     const cvy_ref_tensor *second = cvy_ref_find(kernel, CVY_ROLE_MOMENT2);
     double unbias1 = 1.0 - pow(params->beta1, (double)run->update);
     double unbias2 = 1.0 - pow(params->beta2, (double)run->update);
+    bool decoupled = kernel->base.op.kind == CVY_OP_ADAMW;
     CVY_TRY(require_finite(dw));
     for (int64_t i = 0; i < weight->elements; i++) {
-        double g = cvy_ref_load(dw, i);
-        double w = cvy_ref_load(weight, i) * (1.0 - run->learning_rate * params->weight_decay);
+        double old = cvy_ref_load(weight, i);
+        double decay = params->weight_decay * old;
+        double g = cvy_ref_load(dw, i) + (decoupled ? 0.0 : decay);
+        double w = decoupled ? old - run->learning_rate * decay : old;
         double m = params->beta1 * cvy_ref_load(first, i) + (1.0 - params->beta1) * g;
         double s = params->beta2 * cvy_ref_load(second, i) + (1.0 - params->beta2) * g * g;
         cvy_ref_store(first, i, m);

@@ -38,6 +38,11 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_FORWARD] = cvy_ref_pool_global_forward,
             [CVY_PASS_BACKWARD_DATA] = cvy_ref_pool_global_data,
         },
+    [CVY_OP_POOL_ADAPTIVE] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_pool_adaptive_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_pool_adaptive_data,
+        },
     [CVY_OP_BATCH_NORM] =
         {
             [CVY_PASS_FORWARD] = cvy_ref_norm_forward,
@@ -51,8 +56,8 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         },
     [CVY_OP_RELU] =
         {
-            [CVY_PASS_FORWARD] = cvy_ref_relu_forward,
-            [CVY_PASS_BACKWARD_DATA] = cvy_ref_relu_data,
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
         },
     [CVY_OP_DROPOUT] =
         {
@@ -85,7 +90,51 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         },
     [CVY_OP_ADAMW] =
         {
-            [CVY_PASS_UPDATE] = cvy_ref_adamw,
+            [CVY_PASS_UPDATE] = cvy_ref_adam,
+        },
+    [CVY_OP_ADAM] =
+        {
+            [CVY_PASS_UPDATE] = cvy_ref_adam,
+        },
+    [CVY_OP_RELU6] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_LEAKY_RELU] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_SIGMOID] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_TANH] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_SILU] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_HARD_SWISH] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_MULTIPLY] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_multiply_forward,
+            [CVY_PASS_BACKWARD] = cvy_ref_multiply_backward,
+        },
+    [CVY_OP_STOCHASTIC_DEPTH] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_stochastic_depth_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_stochastic_depth_data,
         },
 };
 
@@ -108,7 +157,7 @@ static int find_slot(const cvy_tensor *tensor, bool weight, int dim)
 /* Reorders and optimizers go over memory by themselves, and have shapes that are no n,c,d,h,w: no tables for them. */
 static int count_tables(const cvy_op *op, const cvy_tensor *tensor)
 {
-    bool flat = op->kind == CVY_OP_REORDER || op->kind == CVY_OP_SGD || op->kind == CVY_OP_ADAMW;
+    bool flat = op->kind == CVY_OP_REORDER || op->pass == CVY_PASS_UPDATE;
     return flat ? 0 : tensor->shape.dims;
 }
 
