@@ -15,8 +15,8 @@ static cvy_status say_missing(const cli_command *command, int argc, char **argv)
 {
     (void)argc, (void)argv;
     return cvy_fail(CVY_ERR_UNSUPPORTED,
-                    "'%s' is not in this build, which only plans: install oneDNN, OpenMP, hwloc, zlib and xxHash, and "
-                    "build again with -DCONVOY_TRAIN=ON", command->name);
+                    "'%s' is not in this build, which only plans: install oneDNN, OpenMP, hwloc, zlib, libarchive and "
+                    "xxHash, and build again with -DCONVOY_TRAIN=ON", command->name);
 }
 
 static const cli_command missing_train = {.name = "train", .summary = "Train a model (not in this build)",
