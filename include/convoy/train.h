@@ -50,6 +50,7 @@ typedef struct cvy_train_options {
     int64_t steps;                /**< stop after so many iterations; 0: by epochs */
     uint64_t seed;                /**< of all random numbers */
     int threads;                  /**< 0: one for each core that this process may use */
+    int data_threads;             /**< that read samples ahead; 0 is 1 */
     const char *backend;          /**< NULL: the fastest in this build */
     const char *layout;           /**< auto, plain, channels-last, blocked; NULL is auto */
     bool double_precision;        /**< f64; backend ref alone has it */

@@ -108,6 +108,8 @@ static const row rows[] = {
     HEADING("Machine"),
     {TEB, {.letter = 't', WHOLE("threads", threads, 0, 4096, "Threads; 0: one for each core that this process may "
                                 "use"), .aliases = "threads-per-rank"}},
+    {TE, {WHOLE("data-threads", data_threads, 1, 256, "Threads that read samples ahead; results do not depend on it"),
+          .aliases = "workers"}},
     {TEB, {TEXT("backend", train.backend, "NAME", "Kernels to compute with: onednn, cpu or ref; the fastest in this "
                 "build where not given")}},
     {TEB, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory")}},
@@ -145,6 +147,7 @@ _Static_assert(sizeof(cvy_optimizer_name) == sizeof(int) && sizeof(cvy_rate_kind
 
 const cli_options cli_options_init = {
     .train = CVY_TRAIN_OPTIONS_INIT, .strategy = "serial", .keep_checkpoints = 2, .warmup = 3, .iterations = 20,
+    .data_threads = 1,
 };
 
 void cli_select_options(unsigned commands, cvy_option option_out[CLI_MAX_OPTIONS])
@@ -170,10 +173,13 @@ static cvy_status complete_options(cli_options *options)
                 options->strategy);
     cvy_train_options *train = &options->train;
     train->threads = (int)options->threads;
+    train->data_threads = (int)options->data_threads;
     train->keep_checkpoints = (int)options->keep_checkpoints;
     train->layout = layouts[options->layout];
     train->double_precision = options->precision == CLI_FP64;
-    if (train->double_precision && !train->backend) {
+    CVY_REQUIRE(!train->double_precision || !train->backend || strcmp(train->backend, "ref") == 0, CVY_ERR_INPUT,
+                "--precision fp64 runs on backend ref alone, found --backend %.60s", train->backend);
+    if (train->double_precision) {
         train->backend = "ref";
     }
     return CVY_OK;

@@ -44,6 +44,8 @@ static cvy_status check_options(const cvy_train_options *o)
                 "batch: expected 1 to 16777216 samples, got %lld", (long long)o->batch);
     CVY_REQUIRE(o->threads >= 0 && o->threads <= 4096, CVY_ERR_INPUT, "threads: expected 1 to 4096, got %d",
                 o->threads);
+    CVY_REQUIRE(o->data_threads >= 0 && o->data_threads <= CVY_LOADER_MAX_THREADS, CVY_ERR_INPUT,
+                "data-threads: expected 1 to %d, got %d", CVY_LOADER_MAX_THREADS, o->data_threads);
     CVY_REQUIRE((size_t)o->optimizer < sizeof rules / sizeof rules[0], CVY_ERR_INPUT, "no optimizer of number %d",
                 (int)o->optimizer);
     CVY_REQUIRE(isfinite(o->learning_rate) && o->learning_rate >= 0.0, CVY_ERR_INPUT,
@@ -181,6 +183,7 @@ cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_option
                                  .seed = options->seed,
                                  .batch = options->batch,
                                  .slots = DATA_SLOTS,
+                                 .threads = options->data_threads,
                                  .memory = cvy_executor_slots(session->executor)};
     return cvy_loader_create(session->data, &wanted, loader_out);
 }

@@ -43,6 +43,19 @@ has err "error: damaged/data_batch_2.bin: 3000 bytes"
 expect 3 "$convoy" data check no-such-folder
 has err "error: no-such-folder"
 
+# training sees the same samples, whatever the count of threads that read them: the same weights, bit by bit
+small="--data digits --train-samples 200 --test-samples 20 --batch 32 --threads 1 --crop-padding 3 --hflip 0.3 --quiet"
+for threads in 1 2 3; do
+    expect 0 "$convoy" train lenet5 $small --epochs 2 --data-threads $threads --out run$threads
+    weights=$(find run$threads -name model.safetensors | sort | tail -1)
+    cp "$weights" weights$threads
+done
+cmp weights1 weights2 && cmp weights1 weights3 || fail "weights depend on the count of data threads"
+expect 0 "$convoy" train lenet5 ${small/--hflip 0.3/} --epochs 2 --out plain
+cmp -s weights1 "$(find plain -name model.safetensors | sort | tail -1)" && fail "--hflip changes nothing"
+expect 2 "$convoy" train lenet5 $small --data-threads 0
+has err "error: --data-threads: expected"
+
 expect 2 "$convoy" data check digits
 has err "error: digits: made up by the program"
 expect 2 "$convoy" data

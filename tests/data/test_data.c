@@ -30,7 +30,7 @@ static void test_the_table_lists_every_kind_once(void **state)
             assert_string_not_equal(kind->name, cvy_data_kind_get(other)->name);
         }
     }
-    assert_int_equal(count, 5);
+    assert_int_equal(count, 7);
     assert_null(cvy_data_kind_get(-1));
 }
 

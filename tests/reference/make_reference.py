@@ -156,6 +156,25 @@ class ResNet(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
+class Branches(nn.Module):
+    """tests/data/models/branches.yaml"""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 12, 3, padding=1)
+        self.branch1, self.branch2 = nn.Conv2d(12, 5, 1), nn.Conv2d(12, 3, 3, padding=1)
+        self.branch3 = nn.Conv2d(12, 9, 1)
+        self.conv2, self.gn = nn.Conv2d(17, 10, 3, 2, 1), nn.GroupNorm(5, 10)
+        self.conv3, self.fc = nn.Conv2d(10, 7, 3, padding=1), nn.Linear(17, 10)
+
+    def forward(self, x):
+        x = functional.local_response_norm(functional.relu(self.stem(x)), 5, 0.5, 0.75, 2.0)
+        x = torch.cat((self.branch1(x), self.branch2(x), self.branch3(functional.max_pool2d(x, 3, 1, 1))), 1)
+        x = functional.relu(self.gn(self.conv2(functional.relu(x))))
+        x = functional.local_response_norm(torch.cat((x, self.conv3(x)), 1), 4, 2.0, 0.5, 1.0)
+        return self.fc(x.mean((2, 3)))
+
+
 class Excitation(nn.Module):
     """tests/data/models/excitation.yaml."""
 
@@ -190,6 +209,7 @@ NETS = {
     "lenet5-adamw": ("lenet5", LeNet5, (4, 1, 28, 28), 10, "adamw", 64),
     "cifar10-quick": ("cifar10-quick", Cifar10Quick, (4, 3, 32, 32), 10, "momentum", 64),
     "cosmoflow-32": ("cosmoflow:size=32", CosmoFlow32, (2, 4, 32, 32, 32), 0, "momentum", 64),
+    "branches": ("tests/data/models/branches.yaml", Branches, (3, 3, 14, 12), 10, "momentum", 64),
     "resnet18-64": ("resnet18:size=64", lambda: ResNet((2, 2, 2, 2), False), (3, 3, 64, 64), 1000, "momentum", 32),
     "excitation": ("tests/data/models/excitation.yaml", Excitation, (4, 3, 12, 10), 5, "momentum", 64),
     "resnet50-64": ("resnet50:size=64", lambda: ResNet((3, 4, 6, 3), True), (2, 3, 64, 64), 1000, "momentum", 12),

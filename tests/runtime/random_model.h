@@ -1,7 +1,7 @@
 /*
- * Random small graphs: convolutions with random windows and groups, norms, activations, poolings, dropout, sums and
- * products of branches, layers with several consumers, heads that are summed, either loss. A graph is a function of its
- * seed.
+ * Random small graphs: convolutions with random windows and groups, norms, activations, poolings, dropout, branches that
+ * are summed, multiplied or joined, layers with several consumers, one to three heads that are summed, either loss. A
+ * graph is a function of its seed.
  */
 #ifndef CVY_TESTS_RUNTIME_RANDOM_MODEL_H
 #define CVY_TESTS_RUNTIME_RANDOM_MODEL_H
@@ -97,6 +97,48 @@ static inline bool grow_pool(growth *g, int input)
     return grow(g, average ? "average-pool" : "max-pool", input, options);
 }
 
+/* Groups that divide the channels; of at least 8 elements: over few the norm amplifies rounding without bounds. */
+static inline bool grow_group_norm(growth *g, int input)
+{
+    char options[32];
+    const cvy_shape *shape = &g->model->layer[input].output;
+    int channels = (int)shape->extent[1], groups = 1 + throw(g->dice, 4);
+    groups = channels % groups == 0 ? groups : channels;
+    snprintf(options, sizeof options, "groups: %d", groups);
+    return cvy_shape_elements(shape) / groups >= 8 && grow(g, "group-norm", input, options);
+}
+
+static inline bool grow_response(growth *g, int input)
+{
+    char options[64];
+    int size = 1 + throw(g->dice, 6), strength = 1 + throw(g->dice, 3);
+    snprintf(options, sizeof options, "size: %d, alpha: %d, beta: %s", size, strength,
+             throw(g->dice, 2) ? "0.75" : "0.6");
+    return grow(g, "local-response-norm", input, options);
+}
+
+/* Up to four layers of one space, the same one twice among them where it comes so. */
+static inline bool grow_concat(growth *g, int input)
+{
+    char name[32];
+    int part[4] = {input}, parts = 1, wanted = 2 + throw(g->dice, 3);
+    for (int i = g->model->layers - 1; i >= 0 && parts < wanted; i--) {
+        cvy_shape shape = g->model->layer[i].output;
+        shape.extent[1] = g->model->layer[input].output.extent[1];
+        if (cvy_shape_equal(&shape, &g->model->layer[input].output)) {
+            part[parts++] = i;
+        }
+    }
+    snprintf(name, sizeof name, "layer%d", g->model->layers);
+    if (cvy_model_append_concat(g->model, name, part, parts, NULL) != CVY_OK) {
+        return false;
+    }
+    for (int i = 0; i < parts; i++) {
+        g->used[part[i]] = true;
+    }
+    return true;
+}
+
 /* The newest layer of the shape of @p input, itself where there is no other. */
 static inline int find_like(const growth *g, int input)
 {
@@ -152,7 +194,7 @@ static inline void grow_body(growth *g, int wanted)
 {
     while (g->model->layers < wanted) {
         int input = pick_layer(g);
-        switch (throw(g->dice, 14)) {
+        switch (throw(g->dice, 19)) {
         case 0:
         case 1:
         case 2: (void)grow_conv(g, input); break;
@@ -162,10 +204,15 @@ static inline void grow_body(growth *g, int wanted)
         case 6: (void)grow(g, "relu", input, " "); break;
         case 7: (void)grow_pool(g, input); break;
         case 8: (void)grow_pair(g, "add", input, find_like(g, input)); break;
-        case 9: (void)grow(g, "dropout", input, "probability: 0.3"); break;
-        case 10: (void)grow(g, "stochastic-depth", input, "probability: 0.3"); break;
-        case 11: (void)grow_product(g, input); break;
-        default: (void)grow_activation(g, input); break;
+        case 9:
+        case 10: (void)grow_concat(g, input); break;
+        case 11: (void)grow_group_norm(g, input); break;
+        case 12: (void)grow_response(g, input); break;
+        case 13: (void)grow(g, "stochastic-depth", input, "probability: 0.3"); break;
+        case 14: (void)grow_product(g, input); break;
+        case 15:
+        case 16: (void)grow_activation(g, input); break;
+        default: (void)grow(g, "dropout", input, "probability: 0.3"); break;
         }
     }
 }

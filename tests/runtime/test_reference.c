@@ -328,8 +328,8 @@ static void test_a_fast_step_differs_by_its_noise(void **state)
 }
 
 /* ResNet-50 stands last, since it is the slowest. */
-static char *const files[] = {"lenet5", "lenet5-adamw", "cifar10-quick", "cosmoflow-32", "excitation", "resnet18-64",
-                              "resnet50-64"};
+static char *const files[] = {"lenet5", "lenet5-adamw", "cifar10-quick", "cosmoflow-32", "branches", "excitation",
+                              "resnet18-64", "resnet50-64"};
 
 #ifdef CVY_SANITIZED
 enum { LEFT_OUT = 1 }; /* ResNet-50 would take minutes there, and runs no code that ResNet-18 does not */
