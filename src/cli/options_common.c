@@ -177,7 +177,9 @@ static cvy_status complete_options(cli_options *options)
     train->keep_checkpoints = (int)options->keep_checkpoints;
     train->layout = layouts[options->layout];
     train->double_precision = options->precision == CLI_FP64;
-    if (train->double_precision && !train->backend) {
+    CVY_REQUIRE(!train->double_precision || !train->backend || strcmp(train->backend, "ref") == 0, CVY_ERR_INPUT,
+                "--precision fp64 runs on backend ref alone, found --backend %.60s", train->backend);
+    if (train->double_precision) {
         train->backend = "ref";
     }
     return CVY_OK;

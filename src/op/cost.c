@@ -43,6 +43,14 @@ static double count_sgd(const cvy_op *op)
     return each * count_elements(op, CVY_ROLE_W);
 }
 
+/* A square and an addition an element of the window; a division's share and an addition, the power, the product. */
+static double count_response(const cvy_op *op)
+{
+    double size = (double)op->params.response.size;
+    double each = op->pass == CVY_PASS_FORWARD ? 2.0 * size + 4.0 : 3.0 * size + 10.0; /* the gradient sums once more */
+    return each * count_elements(op, CVY_ROLE_X);
+}
+
 typedef struct unit_cost {
     cvy_role over; /**< the operand whose elements are counted */
     double flop;   /**< an element */
@@ -144,6 +152,11 @@ static const unit_cost unit_costs[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_UPDATE] = {CVY_ROLE_W, 16}, /* decay 2, then as adamw */
         },
+    [CVY_OP_GROUP_NORM] = /* as batch norm */
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 6},
+            [CVY_PASS_BACKWARD] = {CVY_ROLE_X, 8},
+        },
 };
 
 double cvy_op_flop(const cvy_op *op)
@@ -154,6 +167,7 @@ double cvy_op_flop(const cvy_op *op)
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return count_pooling(op);
     case CVY_OP_SGD: return count_sgd(op);
+    case CVY_OP_LOCAL_RESPONSE_NORM: return count_response(op);
     default: {
         const unit_cost *cost = &unit_costs[op->kind][op->pass];
         return cost->flop * count_elements(op, cost->over);

@@ -83,7 +83,9 @@ static cvy_status describe_output(const cvy_op *op, const cvy_tensor *x, int64_t
 {
     *y = *x;
     switch (op->kind) {
-    case CVY_OP_DENSE: y->shape.extent[1] = filters; return CVY_OK;
+    case CVY_OP_DENSE:
+    case CVY_OP_CONCAT:
+    case CVY_OP_SLICE: y->shape.extent[1] = filters; return CVY_OK;
     case CVY_OP_CONVOLUTION:
         y->shape.extent[1] = filters;
         return slide_window(op, &y->shape);
@@ -138,6 +140,8 @@ static bool is_shaped_as_input(const cvy_op *op, cvy_role role)
     switch (role) {
     case CVY_ROLE_X:
     case CVY_ROLE_X1:
+    case CVY_ROLE_X2:
+    case CVY_ROLE_X3:
     case CVY_ROLE_DX:
     case CVY_ROLE_DX1:
     case CVY_ROLE_PROBABILITY:
@@ -164,6 +168,8 @@ cvy_status cvy_op_describe(const cvy_op *op, const cvy_tensor *x, int64_t filter
         tensor = describe_vector(CVY_F64, 2);
     } else if (filtered && (role == CVY_ROLE_W || role == CVY_ROLE_DW)) {
         tensor = describe_weights(op, x, filters);
+    } else if (op->kind == CVY_OP_GROUP_NORM && (role == CVY_ROLE_MEAN || role == CVY_ROLE_VARIANCE)) {
+        tensor.shape = CVY_SHAPE(x->shape.extent[0], op->params.group.groups);
     } else if (!is_shaped_as_input(op, role)) { /* biases and statistics */
         tensor = describe_vector(x->dtype, channels);
     }

@@ -27,6 +27,14 @@ static uint64_t mix_optimizer(uint64_t hash, const cvy_op_params_optimizer *para
     return cvy_hash_real(hash, params->weight_decay);
 }
 
+static uint64_t mix_response(uint64_t hash, const cvy_op_params_response *params)
+{
+    hash = cvy_hash_word(hash, (uint64_t)params->size);
+    hash = cvy_hash_real(hash, params->alpha);
+    hash = cvy_hash_real(hash, params->beta);
+    return cvy_hash_real(hash, params->k);
+}
+
 static uint64_t mix_params(uint64_t hash, const cvy_op *op)
 {
     if (op->pass == CVY_PASS_UPDATE) {
@@ -51,6 +59,11 @@ static uint64_t mix_params(uint64_t hash, const cvy_op *op)
     case CVY_OP_DROPOUT:
         hash = cvy_hash_real(hash, op->params.dropout.probability);
         return cvy_hash_word(hash, (uint64_t)op->params.dropout.layer);
+    case CVY_OP_SLICE: return cvy_hash_word(hash, (uint64_t)op->params.slice.first);
+    case CVY_OP_GROUP_NORM:
+        hash = cvy_hash_real(hash, op->params.group.epsilon);
+        return cvy_hash_word(hash, (uint64_t)op->params.group.groups);
+    case CVY_OP_LOCAL_RESPONSE_NORM: return mix_response(hash, &op->params.response);
     default: return hash;
     }
 }

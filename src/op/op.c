@@ -137,6 +137,24 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_UPDATE] = {4, {R(DW), U(W), U(MOMENTUM), U(MOMENT2)}},
         },
+    [CVY_OP_CONCAT] =
+        {
+            [CVY_PASS_FORWARD] = {5, {R(X), R(X1), OPTIONAL_R(X2), OPTIONAL_R(X3), W(Y)}},
+        },
+    [CVY_OP_SLICE] =
+        {
+            [CVY_PASS_BACKWARD_DATA] = {2, {R(DY), W(DX)}},
+        },
+    [CVY_OP_GROUP_NORM] =
+        {
+            [CVY_PASS_FORWARD] = {6, {R(X), R(W), R(B), W(Y), W(MEAN), W(VARIANCE)}},
+            [CVY_PASS_BACKWARD] = {8, {R(X), R(DY), R(W), R(MEAN), R(VARIANCE), W(DX), W(DW), W(DB)}},
+        },
+    [CVY_OP_LOCAL_RESPONSE_NORM] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(X), R(DY), W(DX)}},
+        },
 };
 
 const cvy_signature *cvy_op_signature(cvy_op_kind kind, cvy_op_pass pass)
@@ -172,6 +190,10 @@ const char *cvy_op_kind_name(cvy_op_kind kind)
         [CVY_OP_MULTIPLY] = "multiply",
         [CVY_OP_STOCHASTIC_DEPTH] = "stochastic-depth",
         [CVY_OP_ADAM] = "adam",
+        [CVY_OP_CONCAT] = "concat",
+        [CVY_OP_SLICE] = "slice",
+        [CVY_OP_GROUP_NORM] = "group-norm",
+        [CVY_OP_LOCAL_RESPONSE_NORM] = "local-response-norm",
     };
     return name[kind];
 }
@@ -217,6 +239,8 @@ const char *cvy_role_name(cvy_role role)
         [CVY_ROLE_MOMENTUM] = "momentum",
         [CVY_ROLE_MOMENT2] = "moment2",
         [CVY_ROLE_DX1] = "dx1",
+        [CVY_ROLE_X2] = "x2",
+        [CVY_ROLE_X3] = "x3",
     };
     return name[role];
 }
@@ -276,6 +300,7 @@ bool cvy_op_in_place(const cvy_op *op, cvy_role role)
     case CVY_OP_BATCH_NORM:
         return (op->pass == CVY_PASS_INFERENCE && role == CVY_ROLE_X) ||
                ((op->pass == CVY_PASS_BACKWARD || op->pass == CVY_PASS_GRAD_APPLY) && role == CVY_ROLE_DY);
+    case CVY_OP_GROUP_NORM: return role == (op->pass == CVY_PASS_FORWARD ? CVY_ROLE_X : CVY_ROLE_DY);
     default: return false;
     }
 }

@@ -55,6 +55,12 @@
  * ADAMW           w *= 1 - learning_rate weight_decay; m = beta1 m + (1 - beta1) g; s = beta2 s + (1 - beta2) g^2;
  *                 w -= learning_rate (m / (1 - beta1^update)) / (sqrt(s / (1 - beta2^update)) + epsilon).
  * ADAM            g = dw + weight_decay w; then as ADAMW, without its decay.
+ * CONCAT          y is x, x1, … one after the other along the channels; their formats may differ.
+ * SLICE           the gradient of one input of a concat: dx is the channels of dy from `first` on.
+ * GROUP_NORM      y = w (x - mean) / sqrt(variance + epsilon) + b, statistics of each sample over the c / g channels of
+ *                 a group and space, variance biased; w and b by channel. Gradients as PyTorch's, all terms.
+ * LOCAL_RESPONSE_NORM  y = x scale^-beta, scale = k + alpha / size * sum of x^2 over the `size` channels from
+ *                 c - size / 2 on (rounded down), those that there are. dx differentiates scale too.
  * Optimizers go over the padding too; it is zero and stays zero. Operands of one op have one floating type, f32 or f64,
  * but for `window`, class labels (i32) and `loss` (f64).
  */
@@ -83,6 +89,10 @@ typedef enum cvy_op_kind {
     CVY_OP_MULTIPLY,
     CVY_OP_STOCHASTIC_DEPTH,
     CVY_OP_ADAM,
+    CVY_OP_CONCAT,
+    CVY_OP_SLICE,
+    CVY_OP_GROUP_NORM,
+    CVY_OP_LOCAL_RESPONSE_NORM,
     CVY_OP_KIND_COUNT
 } cvy_op_kind;
 
@@ -108,7 +118,7 @@ typedef enum cvy_op_pass {
 /** What an operand is to its op. */
 typedef enum cvy_role {
     CVY_ROLE_X,                /**< first input */
-    CVY_ROLE_X1,               /**< second input of add, multiply */
+    CVY_ROLE_X1,               /**< second input of add, multiply, concat */
     CVY_ROLE_Y,                /**< output */
     CVY_ROLE_DX,               /**< gradient of the loss with respect to x */
     CVY_ROLE_DY,               /**< … to y */
@@ -116,8 +126,8 @@ typedef enum cvy_role {
     CVY_ROLE_B,                /**< bias (beta of a norm) */
     CVY_ROLE_DW,               /**< … to w */
     CVY_ROLE_DB,               /**< … to b */
-    CVY_ROLE_MEAN,             /**< [c], of this batch */
-    CVY_ROLE_VARIANCE,         /**< [c], of this batch, biased (divided by the count) */
+    CVY_ROLE_MEAN,             /**< [c], of this batch; [n, g] of a group norm */
+    CVY_ROLE_VARIANCE,         /**< as the mean, biased (divided by the count) */
     CVY_ROLE_RUNNING_MEAN,     /**< [c], over batches */
     CVY_ROLE_RUNNING_VARIANCE, /**< [c], over batches, unbiased */
     CVY_ROLE_WINDOW,           /**< max pooling: index (kd,kh,kw order) of the largest element, shaped as y */
@@ -127,6 +137,8 @@ typedef enum cvy_role {
     CVY_ROLE_MOMENTUM,         /**< velocity of SGD; first moment of the Adams */
     CVY_ROLE_MOMENT2,          /**< second moment of the Adams */
     CVY_ROLE_DX1,              /**< … to x1 */
+    CVY_ROLE_X2,               /**< third input of concat */
+    CVY_ROLE_X3,               /**< fourth input of concat */
     CVY_ROLE_COUNT
 } cvy_role;
 
@@ -184,6 +196,20 @@ typedef struct cvy_op_params_optimizer {
     double weight_decay;
 } cvy_op_params_optimizer;
 
+typedef struct cvy_op_params_slice {
+    int64_t first; /**< channel of dy that is channel 0 of dx */
+} cvy_op_params_slice;
+
+typedef struct cvy_op_params_group_norm {
+    double epsilon;
+    int64_t groups; /**< divides the channels */
+} cvy_op_params_group_norm;
+
+typedef struct cvy_op_params_response {
+    int64_t size; /**< channels that are summed over */
+    double alpha, beta, k;
+} cvy_op_params_response;
+
 enum { CVY_MAX_OPERANDS = 8 };
 
 /** An operand: its role and its description in memory. */
@@ -205,6 +231,9 @@ typedef struct cvy_op {
         cvy_op_params_activation activation; /**< LEAKY_RELU */
         cvy_op_params_loss loss;           /**< SOFTMAX_CROSS_ENTROPY */
         cvy_op_params_optimizer optimizer; /**< pass UPDATE */
+        cvy_op_params_slice slice;         /**< SLICE */
+        cvy_op_params_group_norm group;    /**< GROUP_NORM */
+        cvy_op_params_response response;   /**< LOCAL_RESPONSE_NORM */
     } params;
     int operands;
     cvy_operand operand[CVY_MAX_OPERANDS]; /**< in the order of the signature; optional ones may be left out */
@@ -258,17 +287,19 @@ cvy_status cvy_op_check(const cvy_op *op);
 /**
  * Whether the output (the first written operand) may lie on the memory of input @p role: every backend must then give
  * the same result in place. Said for activations, dropout and stochastic depth (y on x, dx on dy), for multiply (the
- * same; never on x1 or on dx1), add, and batch norm's inference and dx on dy.
+ * same; never on x1 or on dx1), add, batch norm's inference and dx on dy, and group norm's y on x and dx on dy.
  */
 bool cvy_op_in_place(const cvy_op *op, cvy_role role);
 
 /**
  * The description that an operand of @p role must have, given kind, pass, parameters and x: for outputs, statistics,
- * windows, probabilities, loss. Format plain for vectors and [n,c]; as x otherwise.
+ * windows, probabilities, loss. Format plain for vectors and [n,c]; as x otherwise. The inputs of a concat beside x
+ * have channels of their own: they are described as x.
  *
  * @param[in]  op        its parameters; operands are not looked at
  * @param[in]  x         the first input (for POOL…, with n)
- * @param[in]  filters   outputs of a convolution or dense layer; else not looked at
+ * @param[in]  filters   outputs of a convolution or dense layer, channels of a concat or of what is sliced; else not
+ *                       looked at
  * @retval CVY_ERR_INPUT a window does not fit into the input
  */
 cvy_status cvy_op_describe(const cvy_op *op, const cvy_tensor *x, int64_t filters, cvy_role role,

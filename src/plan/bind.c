@@ -4,9 +4,12 @@
  */
 #include "plan/builder.h"
 
-/* Input @p i of a layer in the format in which it takes it; a reorder is added where that differs. */
+/* Input @p i of a layer, if it has so many, in the format that the layer takes; a reorder is added where it differs. */
 static cvy_status bind_input(cvy_builder *b, int layer, int i, cvy_phase phase, int *out)
 {
+    if (i >= b->model->layer[layer].inputs) {
+        return CVY_OK;
+    }
     int source = b->model->layer[layer].input[i];
     cvy_layer_buffers *from = &b->layer[source];
     cvy_format wanted = b->formats[layer].input;
@@ -100,6 +103,8 @@ static cvy_status bind_role(cvy_builder *b, const binding *at, const cvy_signatu
     switch (place->role) {
     case CVY_ROLE_X: return bind_input(b, at->layer, 0, at->phase, out);
     case CVY_ROLE_X1: return bind_input(b, at->layer, 1, at->phase, out);
+    case CVY_ROLE_X2: return bind_input(b, at->layer, 2, at->phase, out);
+    case CVY_ROLE_X3: return bind_input(b, at->layer, 3, at->phase, out);
     case CVY_ROLE_Y:
         if (own->output < 0) {
             cvy_buffer y = cvy_builder_activation(b, at->layer, CVY_CONTENT_OUTPUT, b->formats[at->layer].output);

@@ -54,6 +54,17 @@ static const test_shape large_shapes[] = {
     CASE("wide multiply", {.kind = CVY_OP_MULTIPLY}, DIMS(3, 300, 5, 5)),
     CASE("large stochastic depth", STOCHASTIC_DEPTH(0.4, 9), DIMS(7, 21, 15, 19)),
     CASE("large smoothed cross-entropy", SMOOTHED(0.1), DIMS(12, 1000), .samples = 11),
+    CASE("large concat", {.kind = CVY_OP_CONCAT}, DIMS(2, 13, 23, 17), .others = {16, 3}, .filters = 32),
+    CASE("concat of large blocks", {.kind = CVY_OP_CONCAT}, DIMS(1, 32, 19, 21), .others = {16}, .filters = 48),
+    CASE("large slice", SLICE(13), DIMS(2, 16, 23, 17), .filters = 32),
+    CASE("slice of large blocks", SLICE(32), DIMS(1, 16, 19, 21), .filters = 48),
+    CASE("large group norm", GROUP_NORM(3), DIMS(2, 27, 23, 17)),
+    CASE("wide group norm", GROUP_NORM(30), DIMS(3, 300, 5, 5)),
+    CASE("group norm of one sample", GROUP_NORM(2), DIMS(1, 4, 19, 22, 21)),
+    CASE("group norm of many samples", GROUP_NORM(2), DIMS(150, 10, 7, 5)),
+    CASE("large response norm", RESPONSE(5, 2.0, 0.75, 2.0), DIMS(2, 27, 23, 17)),
+    CASE("wide response norm", RESPONSE(5, 2.0, 0.7, 1.0), DIMS(2, 600, 5, 5)),
+    CASE("long response norm", RESPONSE(3, 2.0, 0.75, 1.0), DIMS(1, 3, 61, 67)),
 };
 enum { LARGE_SHAPES = sizeof large_shapes / sizeof large_shapes[0] };
 
@@ -190,8 +201,8 @@ static void test_in_place_equals_out_of_place(void **state)
         }
     }
     /* 4 formats of 4 batch norms in 3 passes, relu in 2, add with 2 inputs, 2 dropouts in 2; then 6 activations, 3
-     * multiplies and stochastic depth in 2 */
-    assert_int_equal(checked, 4 * (4 * 3 + 2 + 2 + 2 * 2 + (6 + 3 + 1) * 2));
+     * multiplies, stochastic depth and 4 group norms in 2 */
+    assert_int_equal(checked, 4 * (4 * 3 + 2 + 2 + 2 * 2 + (6 + 3 + 1 + 4) * 2));
 }
 
 /* Work is cut by the shape and merged in order: runs with 1, 2 and 3 threads, and again, give the same bits. */

@@ -159,6 +159,34 @@ static void compare_parts(const test_shape *shape, cvy_dtype dtype, cvy_op_pass 
     destroy_operands(&split);
 }
 
+/* Every slice of a concat is the input that it was made of; all are in formats of their own. */
+static void test_slices_undo_a_concat(void **state)
+{
+    (void)state;
+    const test_shape *shape = find_shape("concat of 4");
+    cvy_run run = make_run(shape);
+    cvy_op op, slice = {.kind = CVY_OP_SLICE, .pass = CVY_PASS_BACKWARD_DATA};
+    assert_true(make_op(shape, CVY_PASS_FORWARD, CVY_F32, &op));
+    for (int i = 0; i < 5; i++) {
+        op.operand[i].tensor.format = (cvy_format)((i + 2) % 4);
+    }
+    test_operands operands = create_operands(&op);
+    assert_int_equal(run_op(&cvy_backend_ref, &op, operands.data, &run), CVY_OK);
+    for (int i = 0; i < 4; i++) {
+        slice.operands = 0;
+        assert_int_equal(cvy_op_add(&slice, CVY_ROLE_DY, &op.operand[4].tensor), CVY_OK);
+        assert_int_equal(cvy_op_add(&slice, CVY_ROLE_DX, &op.operand[i].tensor), CVY_OK);
+        assert_int_equal(cvy_op_check(&slice), CVY_OK);
+        test_operands parts = create_operands(&slice);
+        void *data[2] = {operands.data[4], parts.data[1]};
+        assert_int_equal(run_op(&cvy_backend_ref, &slice, data, &run), CVY_OK);
+        assert_memory_equal(data[1], operands.data[i], (size_t)cvy_tensor_bytes(&op.operand[i].tensor));
+        slice.params.slice.first += op.operand[i].tensor.shape.extent[1];
+        destroy_operands(&parts);
+    }
+    destroy_operands(&operands);
+}
+
 static void test_fused_batch_norm_equals_its_parts(void **state)
 {
     (void)state;
@@ -443,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_formats_and_types_do_not_change_the_result),
         cmocka_unit_test(test_reorders_between_any_two_formats),
         cmocka_unit_test(test_in_place_equals_out_of_place),
+        cmocka_unit_test(test_slices_undo_a_concat),
         cmocka_unit_test(test_fused_batch_norm_equals_its_parts),
         cmocka_unit_test(test_batch_norm_over_two_ranks_equals_one),
         cmocka_unit_test(test_dropout_masks_belong_to_samples),

@@ -164,6 +164,40 @@ static void test_convolution_parameters(void **state)
     cvy_model_destroy(&model);
 }
 
+/* 3 + 5 + 2 channels; 2 groups of 4 channels; AlexNet's numbers. */
+static void test_concat_and_its_companions(void **state)
+{
+    (void)state;
+    cvy_model *model = start_model(CVY_SHAPE(3, 6, 4));
+    cvy_op op;
+    int at[4] = {0, 0, 0, 0};
+    assert_int_equal(cvy_model_append(model, "conv", "a", &at[1], "filters: 5, kernel: 1"), CVY_OK);
+    assert_int_equal(cvy_model_append(model, "conv", "b", &at[2], "filters: 2, kernel: 1"), CVY_OK);
+    assert_int_equal(cvy_model_append(model, "conv", "c", &at[3], "filters: 2, kernel: 2"), CVY_OK);
+    cvy_layer_spec concat = {.kind = "concat", .name = "all", .input = at, .inputs = 4};
+    assert_int_equal(cvy_model_add(model, &concat, NULL), CVY_ERR_INPUT);
+    assert_said("layer all: inputs 1 and 4 are 1x3x6x4 and 1x2x5x3, expected shapes that differ in their channels");
+    concat.inputs = 3;
+    int all;
+    assert_int_equal(cvy_model_add(model, &concat, &all), CVY_OK);
+    assert_shape(&model->layer[all].output, "1x10x6x4");
+    cvy_model_destroy(&model);
+    assert_int_equal(try_layer(&model, CVY_SHAPE(8, 3, 3), "group-norm", "groups: 2, epsilon: 0.01"), CVY_OK);
+    assert_int_equal(cvy_model_parameters(model), 16);
+    model->layer[1].kind->make_op(&model->layer[1], &model->layer[0].output, CVY_PASS_FORWARD, &op);
+    assert_true(op.params.group.groups == 2 && op.params.group.epsilon == 0.01);
+    cvy_model_destroy(&model);
+    assert_no_layer(CVY_SHAPE(8, 3, 3), "group-norm", "groups: 3", "layer x: groups: 3 do not divide 8 channels");
+    assert_no_layer(CVY_SHAPE(8, 3, 3), "local-response-norm", "size: 5, k: 0", "layer x: k: found '0'");
+    assert_int_equal(try_layer(&model, CVY_SHAPE(8, 3, 3), "local-response-norm",
+                               "size: 5, alpha: 5e-4, beta: 0.5, k: 2"), CVY_OK);
+    assert_int_equal(cvy_model_parameters(model), 0);
+    model->layer[1].kind->make_op(&model->layer[1], &model->layer[0].output, CVY_PASS_BACKWARD_DATA, &op);
+    assert_true(op.params.response.size == 5 && op.params.response.alpha == 5e-4);
+    assert_true(op.params.response.beta == 0.5 && op.params.response.k == 2.0);
+    cvy_model_destroy(&model);
+}
+
 static void test_dense_and_norm_parameters(void **state)
 {
     (void)state;
@@ -274,7 +308,7 @@ static void test_every_pass_is_in_the_table_of_ops(void **state)
     (void)state;
     static const char *const needed[] = {"conv", "filters: 2, kernel: 1", "dense", "outputs: 2", "max-pool",
                                          "kernel: 1", "average-pool", "kernel: 1", "adaptive-pool", "output: 2",
-                                         NULL};
+                                         "group-norm", "groups: 2", "local-response-norm", "size: 5", NULL};
     int kinds = 0;
     for (const cvy_layer_kind *kind; (kind = cvy_layer_kind_get(kinds)); kinds++) {
         assert_ptr_equal(cvy_layer_kind_find(kind->name), kind);
@@ -421,6 +455,7 @@ int main(void)
         cmocka_unit_test(test_pooling_counts_positions_as_pytorch_does),
         cmocka_unit_test(test_ceil_mode_becomes_padding_at_the_high_end),
         cmocka_unit_test(test_convolution_parameters),
+        cmocka_unit_test(test_concat_and_its_companions),
         cmocka_unit_test(test_dense_and_norm_parameters),
         cmocka_unit_test(test_ops_carry_the_options),
         cmocka_unit_test(test_options_of_activations_and_losses),

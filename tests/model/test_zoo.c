@@ -43,6 +43,10 @@ static void test_parameter_counts_are_canonical(void **state)
     assert_parameters("resnet50:classes=10", 25557032 - 990 * 2049);
     assert_parameters("resnet18:channels=1", 11689512 - 2 * 64 * 49);
     assert_parameters("cosmoflow", 603892);
+    assert_parameters("googlenet", 6624904);
+    assert_parameters("googlenet:size=16,classes=10,dropout=0", 6624904 - 990 * 1025);
+    assert_parameters("densenet121", 7978856);
+    assert_parameters("densenet121:size=32,classes=10", 7978856 - 990 * 1025);
 }
 
 /* Key, shape and order of every tensor of torchvision's resnet50().state_dict(), from a list. */

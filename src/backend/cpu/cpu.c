@@ -29,6 +29,10 @@ static const cvy_cpu_family *const families[CVY_OP_KIND_COUNT] = {
     [CVY_OP_HARD_SWISH] = &cvy_cpu_elementwise,
     [CVY_OP_MULTIPLY] = &cvy_cpu_multiply,
     [CVY_OP_STOCHASTIC_DEPTH] = &cvy_cpu_stochastic_depth,
+    [CVY_OP_CONCAT] = &cvy_cpu_concat,
+    [CVY_OP_SLICE] = &cvy_cpu_concat,
+    [CVY_OP_GROUP_NORM] = &cvy_cpu_group_norm,
+    [CVY_OP_LOCAL_RESPONSE_NORM] = &cvy_cpu_response,
 };
 
 bool cvy_cpu_same_layout(const cvy_op *op)

@@ -53,6 +53,9 @@ extern const cvy_cpu_family cvy_cpu_pool;
 extern const cvy_cpu_family cvy_cpu_loss;
 extern const cvy_cpu_family cvy_cpu_optimizer;
 extern const cvy_cpu_family cvy_cpu_reorder;
+extern const cvy_cpu_family cvy_cpu_concat;
+extern const cvy_cpu_family cvy_cpu_group_norm;
+extern const cvy_cpu_family cvy_cpu_response;
 
 /** Whether all operands of an op lie in memory alike, padding included. */
 bool cvy_cpu_same_layout(const cvy_op *op);

@@ -11,6 +11,8 @@
  *                    long as Convoy's. Reorders may be so: no other backend knows the formats of weights
  *   f64              it has no such type
  *   strided 1x1      the gradient of weights that it gets wrong; see is_sound()
+ *   local response norm  its gradient wants a tensor kept from the forward pass
+ *   concat           a copy is a copy, and beside whole blocks it has plain loops
  */
 #include "backend/onednn/problem.h"
 

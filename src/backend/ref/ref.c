@@ -136,6 +136,24 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_FORWARD] = cvy_ref_stochastic_depth_forward,
             [CVY_PASS_BACKWARD_DATA] = cvy_ref_stochastic_depth_data,
         },
+    [CVY_OP_CONCAT] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_concat,
+        },
+    [CVY_OP_SLICE] =
+        {
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_slice,
+        },
+    [CVY_OP_GROUP_NORM] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_group_norm_forward,
+            [CVY_PASS_BACKWARD] = cvy_ref_group_norm_backward,
+        },
+    [CVY_OP_LOCAL_RESPONSE_NORM] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_response_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_response_data,
+        },
 };
 
 static const int64_t origin[1] = {0}; /* the table of a dimension that a tensor lacks */

@@ -166,4 +166,13 @@ cvy_status cvy_ref_reorder(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_sgd(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_adam(const cvy_ref_kernel *kernel, const cvy_run *run);
 
+cvy_status cvy_ref_concat(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_slice(const cvy_ref_kernel *kernel, const cvy_run *run);
+
+cvy_status cvy_ref_group_norm_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_group_norm_backward(const cvy_ref_kernel *kernel, const cvy_run *run);
+
+cvy_status cvy_ref_response_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_response_data(const cvy_ref_kernel *kernel, const cvy_run *run);
+
 #endif

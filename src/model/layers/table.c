@@ -25,7 +25,10 @@
     KIND(silu)                \
     KIND(hard_swish)          \
     KIND(multiply)            \
-    KIND(stochastic_depth)
+    KIND(stochastic_depth)    \
+    KIND(concat)              \
+    KIND(group_norm)          \
+    KIND(local_response_norm)
 
 #define DECLARE(kind) extern const cvy_layer_kind cvy_layer_##kind;
 #define LIST(kind) &cvy_layer_##kind,

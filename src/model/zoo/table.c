@@ -16,7 +16,9 @@
     MODEL(resnet152)          \
     MODEL(resnext50_32x4d)    \
     MODEL(resnext101_32x4d)   \
-    MODEL(cosmoflow)
+    MODEL(cosmoflow)          \
+    MODEL(googlenet)          \
+    MODEL(densenet121)
 
 #define DECLARE(model) extern const cvy_zoo_entry cvy_zoo_##model;
 #define LIST(model) &cvy_zoo_##model,
