@@ -4,7 +4,7 @@
  * are its targets: the slope of the spectrum, the amplitude of the field, how many blobs there are, how large they
  * are. Each leaves its own mark: on the roughness, the variance, the mean, and the width of peaks.
  *
- * Channels show the same matter at other times, as in CosmoFlow (Mathuriya et al., SC'18): the field grows and the blobs
+ * Channels show the same matter at other times, as in CosmoFlow (Mathuriya et al. 2018): the field grows and blobs
  * more so, from the last channel to the first. Sample i of a split is a function of (seed, split, i) alone; lengths are
  * in units of the shortest side. A wave's cosine over a row comes from two tables by the sum of angles, a blob is the
  * product of three tables: neither needs memory beyond the stack.
