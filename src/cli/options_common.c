@@ -9,7 +9,8 @@
 static const char *const optimizers[] = {
     [CVY_OPTIMIZE_SGD] = "sgd",           [CVY_OPTIMIZE_MOMENTUM] = "momentum",
     [CVY_OPTIMIZE_NESTEROV] = "nesterov", [CVY_OPTIMIZE_ADAMW] = "adamw",
-    [CVY_OPTIMIZE_ADAM] = "adam",         NULL,
+    [CVY_OPTIMIZE_ADAM] = "adam",         [CVY_OPTIMIZE_LARS] = "lars",
+    [CVY_OPTIMIZE_LAMB] = "lamb",         NULL,
 };
 static const char *const schedules[] = {
     [CVY_RATE_CONSTANT] = "constant",
@@ -79,18 +80,22 @@ static const row rows[] = {
     {T, {REAL("learning-rate", train.learning_rate, 0, 1e6, "Learning rate after warm-up"), .aliases = "lr"}},
     {T, {WHOLE("lr-base-size", train.rate_base_size, 0, MANY, "Samples an update that --learning-rate is meant for: "
                "it is multiplied with the batch over N; 0: taken as it is")}},
-    {TB, {REAL("momentum", train.momentum, 0, 1, "Momentum of momentum and nesterov")}},
-    {TB, {REAL("weight-decay", train.weight_decay, 0, 1e6, "Weight decay; adamw's is decoupled; 0: none")}},
+    {TB, {REAL("momentum", train.momentum, 0, 1, "Momentum of momentum, nesterov and lars")}},
+    {TB, {REAL("weight-decay", train.weight_decay, 0, 1e6, "Weight decay; adamw's and lamb's is decoupled; 0: none")}},
     {TB, {FLAG("no-decay-norms", train.no_decay_norms, "Keep norms and biases out of weight decay")}},
-    {T, {REAL("beta1", train.beta1, 0, 1, "Decay of the first moment of adam and adamw")}},
-    {T, {REAL("beta2", train.beta2, 0, 1, "Decay of the second moment of adam and adamw")}},
-    {T, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of the second moment of adam and adamw"),
+    {T, {REAL("beta1", train.beta1, 0, 1, "Decay of the first moment of adam, adamw and lamb")}},
+    {T, {REAL("beta2", train.beta2, 0, 1, "Decay of the second moment of adam, adamw and lamb")}},
+    {T, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of the second moment of adam, adamw, lamb"),
          .aliases = "opt-eps"}},
+    {TB, {REAL("trust", train.trust, 0, 1e6, "Trust coefficient of lars")}},
+    {TB, {REAL("clip-norm", train.clip_norm, 0, 1e30, "Scale gradients down to this norm, all parameters taken "
+               "together; 0: never"), .aliases = "clip-grad clip-grad-norm"}},
+    {TB, {REAL("clip-value", train.clip_value, 0, 1e30, "Cut every gradient to between -X and X; 0: never")}},
     {T, {CHOICE("schedule", train.rate, schedules, "NAME", "How the learning rate goes"), .aliases = "sched"}},
     {T, {REAL("warmup-epochs", train.warmup_epochs, 0, MANY, "Raise the learning rate from 0 over the first X "
               "epochs; 0: no warm-up")}},
-    {T, {REAL("step-epochs", train.step_epochs, 1e-6, MANY, "Epochs between two steps of --schedule step, and over which exponential "
-              "goes as far"),
+    {T, {REAL("step-epochs", train.step_epochs, 1e-6, MANY, "Epochs between two steps of --schedule step, and over "
+              "which exponential goes as far"),
          .aliases = "decay-epochs"}},
     {T, {REAL("gamma", train.gamma, 0, 1, "Factor of a step of --schedule step, multistep and exponential"),
          .aliases = "decay-rate"}},

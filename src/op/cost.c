@@ -43,6 +43,16 @@ static double count_sgd(const cvy_op *op)
     return each * count_elements(op, CVY_ROLE_W);
 }
 
+/* Clipping: a product an element for the scale, two comparisons for the value. */
+static double count_clipping(const cvy_op *op)
+{
+    if (op->pass != CVY_PASS_UPDATE || !cvy_op_find(op, CVY_ROLE_DW) || op->kind == CVY_OP_LAMB) {
+        return 0.0;
+    }
+    double each = (cvy_op_find(op, CVY_ROLE_SCALE) ? 1.0 : 0.0) + (op->params.optimizer.clip_value > 0.0 ? 2.0 : 0.0);
+    return each * count_elements(op, CVY_ROLE_DW);
+}
+
 typedef struct unit_cost {
     cvy_role over; /**< the operand whose elements are counted */
     double flop;   /**< an element */
@@ -99,6 +109,26 @@ static const unit_cost unit_costs[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_UPDATE] = {CVY_ROLE_W, 16}, /* decay 2, then as adamw */
         },
+    [CVY_OP_SQUARE_SUM] =
+        {
+            [CVY_PASS_UPDATE] = {CVY_ROLE_X, 2},
+        },
+    [CVY_OP_CLIP] =
+        {
+            [CVY_PASS_UPDATE] = {CVY_ROLE_SQUARES, 1},
+        },
+    [CVY_OP_LARS] =
+        {
+            [CVY_PASS_UPDATE] = {CVY_ROLE_W, 7}, /* decay 2, factor 1, velocity 2, and the step with its sign 2 */
+        },
+    [CVY_OP_LAMB_DIRECTION] =
+        {
+            [CVY_PASS_UPDATE] = {CVY_ROLE_W, 14}, /* first moment 3, second 4, quotient 5, decay 2 */
+        },
+    [CVY_OP_LAMB] =
+        {
+            [CVY_PASS_UPDATE] = {CVY_ROLE_W, 2},
+        },
 };
 
 double cvy_op_flop(const cvy_op *op)
@@ -108,10 +138,10 @@ double cvy_op_flop(const cvy_op *op)
     case CVY_OP_DENSE: return count_products(op);
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return count_pooling(op);
-    case CVY_OP_SGD: return count_sgd(op);
+    case CVY_OP_SGD: return count_sgd(op) + count_clipping(op);
     default: {
         const unit_cost *cost = &unit_costs[op->kind][op->pass];
-        return cost->flop * count_elements(op, cost->over);
+        return cost->flop * count_elements(op, cost->over) + count_clipping(op);
     }
     }
 }

@@ -152,6 +152,11 @@ cvy_status cvy_op_describe(const cvy_op *op, const cvy_tensor *x, int64_t filter
         tensor = describe_vector(CVY_I32, x->shape.extent[0]);
     } else if (role == CVY_ROLE_LOSS) {
         tensor = describe_vector(CVY_F64, 2);
+    } else if (role == CVY_ROLE_SCALE) {
+        tensor = describe_vector(CVY_F64, 1);
+    } else if (role == CVY_ROLE_SQUARES) {
+        bool alone = op->kind == CVY_OP_SQUARE_SUM || op->kind == CVY_OP_CLIP;
+        tensor = describe_vector(CVY_F64, alone ? op->params.squares.slots : op->params.optimizer.slots);
     } else if (filtered && (role == CVY_ROLE_W || role == CVY_ROLE_DW)) {
         tensor = describe_weights(op, x, filters);
     } else if (!is_shaped_as_input(op, role)) { /* biases and statistics */

@@ -82,15 +82,35 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         },
     [CVY_OP_SGD] =
         {
-            [CVY_PASS_UPDATE] = {3, {R(DW), U(W), OPTIONAL_U(MOMENTUM)}},
+            [CVY_PASS_UPDATE] = {4, {R(DW), U(W), OPTIONAL_U(MOMENTUM), OPTIONAL_R(SCALE)}},
         },
     [CVY_OP_ADAMW] =
         {
-            [CVY_PASS_UPDATE] = {4, {R(DW), U(W), U(MOMENTUM), U(MOMENT2)}},
+            [CVY_PASS_UPDATE] = {5, {R(DW), U(W), U(MOMENTUM), U(MOMENT2), OPTIONAL_R(SCALE)}},
         },
     [CVY_OP_ADAM] =
         {
-            [CVY_PASS_UPDATE] = {4, {R(DW), U(W), U(MOMENTUM), U(MOMENT2)}},
+            [CVY_PASS_UPDATE] = {5, {R(DW), U(W), U(MOMENTUM), U(MOMENT2), OPTIONAL_R(SCALE)}},
+        },
+    [CVY_OP_SQUARE_SUM] =
+        {
+            [CVY_PASS_UPDATE] = {2, {R(X), W(SQUARES)}},
+        },
+    [CVY_OP_CLIP] =
+        {
+            [CVY_PASS_UPDATE] = {2, {R(SQUARES), W(SCALE)}},
+        },
+    [CVY_OP_LARS] =
+        {
+            [CVY_PASS_UPDATE] = {5, {R(DW), U(W), U(MOMENTUM), OPTIONAL_R(SQUARES), OPTIONAL_R(SCALE)}},
+        },
+    [CVY_OP_LAMB_DIRECTION] =
+        {
+            [CVY_PASS_UPDATE] = {5, {U(DW), R(W), U(MOMENTUM), U(MOMENT2), OPTIONAL_R(SCALE)}},
+        },
+    [CVY_OP_LAMB] =
+        {
+            [CVY_PASS_UPDATE] = {3, {R(DW), U(W), OPTIONAL_R(SQUARES)}},
         },
 };
 
@@ -118,6 +138,11 @@ const char *cvy_op_kind_name(cvy_op_kind kind)
         [CVY_OP_SGD] = "sgd",
         [CVY_OP_ADAMW] = "adamw",
         [CVY_OP_ADAM] = "adam",
+        [CVY_OP_SQUARE_SUM] = "square-sum",
+        [CVY_OP_CLIP] = "clip",
+        [CVY_OP_LARS] = "lars",
+        [CVY_OP_LAMB_DIRECTION] = "lamb-direction",
+        [CVY_OP_LAMB] = "lamb",
     };
     return name[kind];
 }
@@ -162,9 +187,13 @@ const char *cvy_role_name(cvy_role role)
         [CVY_ROLE_LOSS] = "loss",
         [CVY_ROLE_MOMENTUM] = "momentum",
         [CVY_ROLE_MOMENT2] = "moment2",
+        [CVY_ROLE_SQUARES] = "squares",
+        [CVY_ROLE_SCALE] = "scale",
     };
     return name[role];
 }
+
+bool cvy_role_is_total(cvy_role role) { return role == CVY_ROLE_SQUARES || role == CVY_ROLE_SCALE; }
 
 int cvy_op_index(const cvy_op *op, cvy_role role)
 {

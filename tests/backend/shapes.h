@@ -21,6 +21,7 @@ typedef struct test_shape {
     cvy_shape y;     /**< of a reorder; 0 dimensions: as x */
     bool grouped;    /**< a reorder of weights with a leading g */
     int64_t samples; /**< valid samples of a loss; 0: all */
+    bool clipped;    /**< a rule with the scale of clipping */
 } test_shape;
 
 #define DIMS(...) {(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}}
@@ -46,6 +47,11 @@ typedef struct test_shape {
 #define ADAM(decay)        \
     {.kind = CVY_OP_ADAM, \
      .params.optimizer = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = decay}}
+/* Every number of a rule at once; two places of its own in `squares`. */
+#define RULE(kind_, cut)                                                                                     \
+    {.kind = kind_, .params.optimizer = {.momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8,     \
+                                         .weight_decay = 0.01, .clip_value = cut, .trust = 0.02, .slots = 2}}
+#define SQUARES(kind_) {.kind = kind_, .params.squares = {.slots = 1, .clip_norm = 0.125}}
 
 #define CASE(name_, op_, x_, ...) {.name = name_, .op = op_, .x = x_, __VA_ARGS__}
 
@@ -150,6 +156,16 @@ static const test_shape test_shapes[] = {
     CASE("adamw", ADAMW(0.01), DIMS(6, 5, 3, 3)),
     CASE("adamw of a vector", ADAMW(0.0), DIMS(19)),
     CASE("adam", ADAM(0.01), DIMS(6, 5, 3, 3)),
+    CASE("sgd clipped", RULE(CVY_OP_SGD, 0.25), DIMS(6, 5, 3, 3), .optional = true, .clipped = true),
+    CASE("adam clipped", RULE(CVY_OP_ADAM, 0.25), DIMS(6, 5, 3, 3), .clipped = true),
+    CASE("square sum", SQUARES(CVY_OP_SQUARE_SUM), DIMS(6, 5, 3, 3)),
+    CASE("clip", SQUARES(CVY_OP_CLIP), DIMS(1)),
+    CASE("lars", RULE(CVY_OP_LARS, 0.0), DIMS(6, 5, 3, 3), .optional = true, .clipped = true),
+    CASE("lars of a vector", RULE(CVY_OP_LARS, 0.0), DIMS(19)),
+    CASE("lamb direction", RULE(CVY_OP_LAMB_DIRECTION, 0.0), DIMS(6, 5, 3, 3)),
+    CASE("lamb direction clipped", RULE(CVY_OP_LAMB_DIRECTION, 0.25), DIMS(6, 5, 3, 3), .clipped = true),
+    CASE("lamb", RULE(CVY_OP_LAMB, 0.0), DIMS(6, 5, 3, 3), .optional = true),
+    CASE("lamb of a vector", RULE(CVY_OP_LAMB, 0.0), DIMS(19)),
 };
 enum { test_shape_count = sizeof test_shapes / sizeof test_shapes[0] };
 
@@ -174,7 +190,7 @@ static inline bool make_op(const test_shape *shape, cvy_op_pass pass, cvy_dtype 
     op_out->pass = pass;
     for (int i = 0; signature && i < signature->places; i++) {
         const cvy_signature_place *place = &signature->place[i];
-        if (place->optional && !shape->optional) {
+        if (place->optional && !(place->role == CVY_ROLE_SCALE ? shape->clipped : shape->optional)) {
             continue;
         }
         if (describe_operand(shape, op_out, &x, place->role, &tensor) != CVY_OK ||

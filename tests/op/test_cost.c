@@ -246,6 +246,15 @@ static void test_hash_differs_with_other_parameters(void **state)
     VARY(&known, adamw, params.optimizer.beta1, 0.5);
     VARY(&known, adamw, params.optimizer.beta2, 0.5);
     VARY(&known, adamw, params.optimizer.epsilon, 0.5);
+    cvy_op lars = make(find_shape("lars"), CVY_PASS_UPDATE);
+    add_hash(&known, &lars);
+    VARY(&known, lars, params.optimizer.clip_value, 0.5);
+    VARY(&known, lars, params.optimizer.trust, 0.5);
+    VARY(&known, lars, params.optimizer.slot, 1);
+    cvy_op clip = make(find_shape("clip"), CVY_PASS_UPDATE);
+    add_hash(&known, &clip);
+    VARY(&known, clip, params.squares.clip_norm, 0.5);
+    VARY(&known, clip, params.squares.slot, 1);
 }
 
 int main(void)

@@ -47,6 +47,8 @@ static cvy_optimizer_kind find_rule(const char *name)
         [CVY_OPTIMIZER_SGD] = "sgd",
         [CVY_OPTIMIZER_ADAMW] = "adamw",
         [CVY_OPTIMIZER_ADAM] = "adam",
+        [CVY_OPTIMIZER_LARS] = "lars",
+        [CVY_OPTIMIZER_LAMB] = "lamb",
     };
     for (int i = 0; i < CVY_OPTIMIZER_COUNT; i++) {
         if (strcmp(names[i], name) == 0) {
@@ -60,12 +62,15 @@ static cvy_optimizer_kind find_rule(const char *name)
 static cvy_optimizer read_optimizer(const json_t *options)
 {
     cvy_optimizer optimizer = {.kind = find_rule(json_string_value(json_object_get(options, "rule")))};
+    optimizer.clip_norm = number(options, "clip_norm");
     optimizer.no_decay_norms = number(options, "no_decay_norms") != 0.0;
     optimizer.params = (cvy_op_params_optimizer){.momentum = number(options, "momentum"),
                                                  .beta1 = number(options, "beta1"),
                                                  .beta2 = number(options, "beta2"),
                                                  .epsilon = number(options, "epsilon"),
-                                                 .weight_decay = number(options, "weight_decay")};
+                                                 .weight_decay = number(options, "weight_decay"),
+                                                 .clip_value = number(options, "clip_value"),
+                                                 .trust = number(options, "trust")};
     return optimizer;
 }
 
@@ -160,6 +165,8 @@ int main(void)
 {
     static char *const names[] = {
         "sgd", "sgd-no-decay-norms", "adam", "adam-no-decay-norms", "adamw-no-decay-norms",
+        "sgd-clip-norm", "sgd-clip-value", "adam-clip-norm", "adam-clip-value",
+        "lars", "lars-clip-norm", "lamb", "lamb-clip-norm",
     };
     enum { CASES = sizeof names / sizeof names[0] };
     struct CMUnitTest tests[CASES];

@@ -58,6 +58,8 @@ static void test_memory_is_what_the_plan_says(void **state)
 {
     (void)state;
     static const char *const models[] = {"lenet5", "cifar10-quick", "resnet18:size=32,classes=10", "cosmoflow:size=16"};
+    static const cvy_optimizer_name optimizers[] = {CVY_OPTIMIZE_MOMENTUM, CVY_OPTIMIZE_ADAMW, CVY_OPTIMIZE_LARS,
+                                                    CVY_OPTIMIZE_LAMB};
     static const char *const layouts[] = {"auto", "plain", "channels-last", "blocked"};
     for (int i = 0; i < 4; i++) {
         cvy_model *model = open_model(models[i]);
@@ -65,7 +67,8 @@ static void test_memory_is_what_the_plan_says(void **state)
             cvy_train_options options = small_options();
             cvy_train_result result;
             options.layout = layouts[k];
-            options.optimizer = k % 2 ? CVY_OPTIMIZE_ADAMW : CVY_OPTIMIZE_MOMENTUM;
+            options.optimizer = optimizers[k];
+            options.clip_norm = k % 2 ? 1.0 : 0.0;
             options.learning_rate = 1e-4;
             if (cvy_train(model, &options, NULL, &result) != CVY_OK) {
                 fail_msg("%s %s: %s", models[i], layouts[k], cvy_error_message());
