@@ -60,6 +60,8 @@ typedef struct cvy_train_options {
     double trust;                 /**< lars: a step's share of the weights' norm, before the learning rate */
     double clip_norm;             /**< largest norm of all gradients together: beyond it they shrink; 0: any */
     double clip_value;            /**< gradients are cut to it at both ends; 0: they are not */
+    double ema;                   /**< weights and running statistics are averaged over updates, and keep this share
+                                       each time; evaluation goes by the averages; 0: none */
     bool no_decay_norms;          /**< no weight decay of norms and biases: parameters of one dimension */
     cvy_rate_kind rate;
     double warmup_epochs;         /**< linear from 0; may be a fraction */
@@ -202,8 +204,9 @@ typedef struct cvy_evaluation {
  *
  * @param[in]  model          finished, borrowed
  * @param[in]  checkpoint     a checkpoint folder, a run folder (its best, else its newest checkpoint), a safetensors
- *                            file
- * @param[in]  options        data, test_samples, batch, seed, threads, backend, layout, precision and stop are used
+ *                            file; of a checkpoint the averages, where `ema` is not 0
+ * @param[in]  options        data, test_samples, batch, seed, threads, backend, layout, precision, ema and stop are
+ *                            used
  * @param[in]  observer       progress alone is called; may be NULL
  * @param[out] evaluation_out untouched on failure
  * @retval CVY_STOPPED        `stop` was set; otherwise as cvy_train()

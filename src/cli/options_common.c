@@ -91,6 +91,9 @@ static const row rows[] = {
     {TB, {REAL("clip-norm", train.clip_norm, 0, 1e30, "Scale gradients down to this norm, all parameters taken "
                "together; 0: never"), .aliases = "clip-grad clip-grad-norm"}},
     {TB, {REAL("clip-value", train.clip_value, 0, 1e30, "Cut every gradient to between -X and X; 0: never")}},
+    {T | CLI_EVAL, {REAL("ema", train.ema, 0, 0.9999999, "Average weights and running statistics over updates, keeping "
+                         "this share each time, and evaluate the averages; 0: no averages"),
+                    .aliases = "model-ema-decay"}},
     {T, {CHOICE("schedule", train.rate, schedules, "NAME", "How the learning rate goes"), .aliases = "sched"}},
     {T, {REAL("warmup-epochs", train.warmup_epochs, 0, MANY, "Raise the learning rate from 0 over the first X "
               "epochs; 0: no warm-up")}},

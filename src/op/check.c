@@ -105,6 +105,11 @@ static cvy_status check_params(const cvy_op *op, int dims)
     if (op->kind == CVY_OP_SQUARE_SUM || op->kind == CVY_OP_CLIP) {
         return check_squares(op);
     }
+    if (op->kind == CVY_OP_AVERAGE) {
+        double decay = op->params.average.decay;
+        CVY_REQUIRE(decay >= 0.0 && decay < 1.0, CVY_ERR_ARG, "decay %g, expected 0 to below 1", decay);
+        return CVY_OK;
+    }
     if (is_optimizer(op)) {
         return check_optimizer(op);
     }

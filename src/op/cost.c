@@ -129,6 +129,10 @@ static const unit_cost unit_costs[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_UPDATE] = {CVY_ROLE_W, 2},
         },
+    [CVY_OP_AVERAGE] =
+        {
+            [CVY_PASS_UPDATE] = {CVY_ROLE_W, 3},
+        },
 };
 
 double cvy_op_flop(const cvy_op *op)

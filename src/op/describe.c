@@ -132,7 +132,8 @@ static bool is_shaped_as_input(const cvy_op *op, cvy_role role)
     case CVY_ROLE_DX:
     case CVY_ROLE_PROBABILITY:
     case CVY_ROLE_MOMENTUM:
-    case CVY_ROLE_MOMENT2: return true;
+    case CVY_ROLE_MOMENT2:
+    case CVY_ROLE_AVERAGE: return true;
     case CVY_ROLE_W:
     case CVY_ROLE_DW: return op->pass == CVY_PASS_UPDATE;
     case CVY_ROLE_LABEL: return op->kind == CVY_OP_MEAN_SQUARED_ERROR;

@@ -53,6 +53,7 @@ static uint64_t mix_params(uint64_t hash, const cvy_op *op)
     case CVY_OP_DROPOUT:
         hash = cvy_hash_real(hash, op->params.dropout.probability);
         return cvy_hash_word(hash, (uint64_t)op->params.dropout.layer);
+    case CVY_OP_AVERAGE: return cvy_hash_real(hash, op->params.average.decay);
     default: return op->pass == CVY_PASS_UPDATE ? mix_optimizer(hash, &op->params.optimizer) : hash;
     }
 }

@@ -112,6 +112,10 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_UPDATE] = {3, {R(DW), U(W), OPTIONAL_R(SQUARES)}},
         },
+    [CVY_OP_AVERAGE] =
+        {
+            [CVY_PASS_UPDATE] = {2, {R(W), U(AVERAGE)}},
+        },
 };
 
 const cvy_signature *cvy_op_signature(cvy_op_kind kind, cvy_op_pass pass)
@@ -143,6 +147,7 @@ const char *cvy_op_kind_name(cvy_op_kind kind)
         [CVY_OP_LARS] = "lars",
         [CVY_OP_LAMB_DIRECTION] = "lamb-direction",
         [CVY_OP_LAMB] = "lamb",
+        [CVY_OP_AVERAGE] = "average",
     };
     return name[kind];
 }
@@ -189,6 +194,7 @@ const char *cvy_role_name(cvy_role role)
         [CVY_ROLE_MOMENT2] = "moment2",
         [CVY_ROLE_SQUARES] = "squares",
         [CVY_ROLE_SCALE] = "scale",
+        [CVY_ROLE_AVERAGE] = "average",
     };
     return name[role];
 }

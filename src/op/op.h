@@ -51,6 +51,7 @@
  *                 (m / (1 - beta1^update)) / (sqrt(s / (1 - beta2^update)) + epsilon) + weight_decay w.
  * LAMB            r = 1, or where there are `squares`, of the direction at slot and of w behind it:
  *                 r = |w| / |direction|, 1 where a norm is 0; w -= learning_rate r direction.
+ * AVERAGE         average = decay average + (1 - decay) w.
  * Where a rule takes `scale`, dw stands for scale[0] dw, and |dw| for scale[0] |dw|; where clip_value is above 0, dw is
  * then cut to [-clip_value, clip_value].
  * Optimizers go over the padding too; it is zero and stays zero. Operands of one op have one floating type, f32 or f64,
@@ -77,6 +78,7 @@ typedef enum cvy_op_kind {
     CVY_OP_LARS,
     CVY_OP_LAMB_DIRECTION,
     CVY_OP_LAMB,
+    CVY_OP_AVERAGE,
     CVY_OP_KIND_COUNT
 } cvy_op_kind;
 
@@ -122,6 +124,7 @@ typedef enum cvy_role {
     CVY_ROLE_MOMENT2,          /**< second moment of the Adams */
     CVY_ROLE_SQUARES,          /**< f64 [slots]: sums of squares, of which each parameter has its places */
     CVY_ROLE_SCALE,            /**< f64 [1]: what clipping multiplies every gradient with */
+    CVY_ROLE_AVERAGE,          /**< of a parameter over updates */
     CVY_ROLE_COUNT
 } cvy_role;
 
@@ -175,6 +178,10 @@ typedef struct cvy_op_params_squares {
     double clip_norm;    /**< CLIP: the largest norm of all gradients together */
 } cvy_op_params_squares;
 
+typedef struct cvy_op_params_average {
+    double decay; /**< share that the average keeps in an update */
+} cvy_op_params_average;
+
 enum { CVY_MAX_OPERANDS = 8 };
 
 /** An operand: its role and its description in memory. */
@@ -192,8 +199,9 @@ typedef struct cvy_op {
         cvy_op_params_window window;       /**< CONVOLUTION, POOL_MAX, POOL_AVERAGE */
         cvy_op_params_norm norm;           /**< BATCH_NORM */
         cvy_op_params_dropout dropout;     /**< DROPOUT */
-        cvy_op_params_optimizer optimizer; /**< pass UPDATE, but for SQUARE_SUM and CLIP */
+        cvy_op_params_optimizer optimizer; /**< pass UPDATE, but for what stands below */
         cvy_op_params_squares squares;     /**< SQUARE_SUM, CLIP */
+        cvy_op_params_average average;     /**< AVERAGE */
     } params;
     int operands;
     cvy_operand operand[CVY_MAX_OPERANDS]; /**< in the order of the signature; optional ones may be left out */

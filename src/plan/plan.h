@@ -68,6 +68,7 @@ typedef struct cvy_plan_options {
     cvy_dtype dtype;            /**< CVY_F32 or CVY_F64 */
     bool training;              /**< false: the evaluation schedule alone */
     cvy_optimizer optimizer;
+    double average;             /**< decay of the averages of all parameters, which evaluation goes by; 0: none */
     cvy_layout_choice layout;
     int block;                  /**< channels in a block: 8 or 16, from the machine file */
     int data_slots;             /**< batches read ahead; each takes memory */

@@ -12,6 +12,14 @@ static cvy_status add_moment(cvy_builder *b, int parameter, int part)
     return cvy_builder_add_buffer(b, &moment, &b->moment[part][parameter]);
 }
 
+static cvy_status add_average(cvy_builder *b, int parameter)
+{
+    cvy_buffer average = b->schedule->buffer[b->parameter[parameter]];
+    average.role = CVY_BUFFER_OPTIMIZER;
+    average.content = CVY_CONTENT_AVERAGE;
+    return cvy_builder_add_buffer(b, &average, &b->average[parameter]);
+}
+
 static cvy_status add_parameter(cvy_builder *b, int index)
 {
     const cvy_parameter *p = &b->model->parameter[index];
@@ -58,6 +66,9 @@ cvy_status cvy_build_persistent(cvy_builder *b)
                 CVY_TRY(add_moment(b, i, part));
             }
         }
+    }
+    for (int i = 0; i < b->model->parameters && options->training && options->average > 0.0; i++) {
+        CVY_TRY(add_average(b, i));
     }
     for (int i = 0; i < options->data_slots; i++) {
         CVY_TRY(add_slot(b, i));
@@ -210,6 +221,24 @@ static cvy_status build_norms(cvy_builder *b, shared_totals *totals)
     return CVY_OK;
 }
 
+/* Averages of all parameters, running statistics too, as they are after the update. */
+static cvy_status build_averages(cvy_builder *b)
+{
+    for (int i = 0; i < b->model->parameters; i++) {
+        if (b->average[i] < 0) {
+            continue;
+        }
+        cvy_op op = {.kind = CVY_OP_AVERAGE, .pass = CVY_PASS_UPDATE};
+        const int operand[2] = {b->parameter[i], b->average[i]};
+        cvy_step_spec spec = update_spec(b, i);
+        op.params.average.decay = b->plan->options.average;
+        CVY_TRY(cvy_op_add(&op, CVY_ROLE_W, &b->schedule->buffer[operand[0]].tensor));
+        CVY_TRY(cvy_op_add(&op, CVY_ROLE_AVERAGE, &b->schedule->buffer[operand[1]].tensor));
+        CVY_TRY(cvy_builder_add_step(b, &spec, &op, operand));
+    }
+    return CVY_OK;
+}
+
 cvy_status cvy_build_update(cvy_builder *b)
 {
     const cvy_optimizer *optimizer = &b->plan->options.optimizer;
@@ -226,5 +255,5 @@ cvy_status cvy_build_update(cvy_builder *b)
             slot += adapted ? 2 : 0;
         }
     }
-    return CVY_OK;
+    return build_averages(b);
 }

@@ -58,6 +58,7 @@ static cvy_status check_options(const cvy_train_options *o)
                 "clip-norm and clip-value: expected one of them, got %g and %g", o->clip_norm, o->clip_value);
     CVY_REQUIRE(o->clip_value == 0.0 || o->optimizer != CVY_OPTIMIZE_LARS, CVY_ERR_INPUT,
                 "lars goes by the norm of each gradient: clip-value does not go with it, clip-norm does");
+    CVY_REQUIRE(o->ema >= 0.0 && o->ema < 1.0, CVY_ERR_INPUT, "ema: expected 0 to below 1, got %g", o->ema);
     CVY_REQUIRE(o->epochs >= 0 && o->steps >= 0, CVY_ERR_INPUT, "epochs and steps must not be negative");
     return CVY_OK;
 }
@@ -116,6 +117,7 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
                                .dtype = options->double_precision ? CVY_F64 : CVY_F32,
                                .training = training,
                                .optimizer = choose_optimizer(options),
+                               .average = training ? options->ema : 0.0,
                                .block = cvy_device_block(&session->machine.device),
                                .data_slots = DATA_SLOTS,
                                .label_bytes = (int64_t)sizeof(int32_t)};

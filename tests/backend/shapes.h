@@ -51,6 +51,7 @@ typedef struct test_shape {
 #define RULE(kind_, cut)                                                                                     \
     {.kind = kind_, .params.optimizer = {.momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8,     \
                                          .weight_decay = 0.01, .clip_value = cut, .trust = 0.02, .slots = 2}}
+#define AVERAGE(share) {.kind = CVY_OP_AVERAGE, .params.average = {.decay = share}}
 #define SQUARES(kind_) {.kind = kind_, .params.squares = {.slots = 1, .clip_norm = 0.125}}
 
 #define CASE(name_, op_, x_, ...) {.name = name_, .op = op_, .x = x_, __VA_ARGS__}
@@ -166,6 +167,7 @@ static const test_shape test_shapes[] = {
     CASE("lamb direction clipped", RULE(CVY_OP_LAMB_DIRECTION, 0.25), DIMS(6, 5, 3, 3), .clipped = true),
     CASE("lamb", RULE(CVY_OP_LAMB, 0.0), DIMS(6, 5, 3, 3), .optional = true),
     CASE("lamb of a vector", RULE(CVY_OP_LAMB, 0.0), DIMS(19)),
+    CASE("average", AVERAGE(0.875), DIMS(6, 5, 3, 3)),
 };
 enum { test_shape_count = sizeof test_shapes / sizeof test_shapes[0] };
 

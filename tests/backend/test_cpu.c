@@ -46,6 +46,7 @@ static const test_shape large_shapes[] = {
     CASE("large lars", RULE(CVY_OP_LARS, 0.0), DIMS(41, 30, 3, 3), .optional = true, .clipped = true),
     CASE("large lamb direction", RULE(CVY_OP_LAMB_DIRECTION, 0.0), DIMS(41, 30, 3, 3), .clipped = true),
     CASE("large lamb", RULE(CVY_OP_LAMB, 0.0), DIMS(41, 30, 3, 3), .optional = true),
+    CASE("large average", AVERAGE(0.875), DIMS(41, 30, 3, 3)),
     CASE("large square sum", SQUARES(CVY_OP_SQUARE_SUM), DIMS(41, 30, 3, 3)),
 };
 enum { LARGE_SHAPES = sizeof large_shapes / sizeof large_shapes[0] };

@@ -371,7 +371,8 @@ static void test_update_stops_at_a_gradient_that_is_not_finite(void **state)
         const test_shape *shape = &test_shapes[i];
         cvy_run run = make_run(shape);
         cvy_op op;
-        if (!make_op(shape, CVY_PASS_UPDATE, i % 2 ? CVY_F32 : CVY_F64, &op)) {
+        if (shape->op.kind == CVY_OP_AVERAGE || /* which looks at no gradient */
+            !make_op(shape, CVY_PASS_UPDATE, i % 2 ? CVY_F32 : CVY_F64, &op)) {
             continue;
         }
         test_operands operands = create_operands(&op);

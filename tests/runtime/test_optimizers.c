@@ -135,13 +135,15 @@ static void run_case(const char *name, cvy_dtype dtype, double tolerance)
     cvy_plan *plan = NULL;
     cvy_executor *executor = NULL;
     cvy_plan_options wanted = {.batch = BATCH, .dtype = dtype, .training = true, .block = 8, .data_slots = 1,
-                               .label_bytes = 4, .optimizer = read_optimizer(options)};
+                               .label_bytes = 4, .optimizer = read_optimizer(options),
+                               .average = number(options, "ema")};
     if (cvy_backend_chain_find(dtype == CVY_F64 ? "ref" : NULL, &wanted.backends) != CVY_OK ||
         cvy_model_open(CVY_SOURCE_ROOT "/tests/reference/optimizers.yaml", &model) != CVY_OK ||
         cvy_plan_create(model, &wanted, &plan) != CVY_OK || cvy_executor_create(plan, &executor) != CVY_OK) {
         fail_msg("%s", cvy_error_message());
     }
     set_initial_values(executor);
+    cvy_executor_start_averages(executor);
     run_steps(executor, number(options, "learning_rate"));
     const char *key;
     json_t *expected;
@@ -166,7 +168,7 @@ int main(void)
     static char *const names[] = {
         "sgd", "sgd-no-decay-norms", "adam", "adam-no-decay-norms", "adamw-no-decay-norms",
         "sgd-clip-norm", "sgd-clip-value", "adam-clip-norm", "adam-clip-value",
-        "lars", "lars-clip-norm", "lamb", "lamb-clip-norm",
+        "lars", "lars-clip-norm", "lamb", "lamb-clip-norm", "sgd-ema",
     };
     enum { CASES = sizeof names / sizeof names[0] };
     struct CMUnitTest tests[CASES];

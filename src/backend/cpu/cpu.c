@@ -23,6 +23,7 @@ static const cvy_cpu_family *const families[CVY_OP_KIND_COUNT] = {
     [CVY_OP_LARS] = &cvy_cpu_norms,
     [CVY_OP_LAMB_DIRECTION] = &cvy_cpu_norms,
     [CVY_OP_LAMB] = &cvy_cpu_norms,
+    [CVY_OP_AVERAGE] = &cvy_cpu_average,
     [CVY_OP_REORDER] = &cvy_cpu_reorder,
 };
 

@@ -50,6 +50,7 @@ extern const cvy_cpu_family cvy_cpu_pool;
 extern const cvy_cpu_family cvy_cpu_loss;
 extern const cvy_cpu_family cvy_cpu_optimizer;
 extern const cvy_cpu_family cvy_cpu_norms;
+extern const cvy_cpu_family cvy_cpu_average;
 extern const cvy_cpu_family cvy_cpu_reorder;
 
 /** Whether all operands of an op lie in memory alike, padding included. */

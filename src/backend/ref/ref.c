@@ -111,6 +111,10 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_UPDATE] = cvy_ref_lamb,
         },
+    [CVY_OP_AVERAGE] =
+        {
+            [CVY_PASS_UPDATE] = cvy_ref_average,
+        },
 };
 
 static const int64_t origin[1] = {0}; /* the table of a dimension that a tensor lacks */

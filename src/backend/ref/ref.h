@@ -162,6 +162,7 @@ cvy_status cvy_ref_square_sum(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_clip(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_lars(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_lamb_direction(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_average(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_lamb(const cvy_ref_kernel *kernel, const cvy_run *run);
 
 /** Gradients as a rule is to see them: clipped. Start with cvy_ref_open_gradient(). */
