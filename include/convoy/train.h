@@ -43,11 +43,16 @@ typedef struct cvy_train_options {
     const char *data_kind;        /**< NULL: found by the files */
     int64_t train_samples;        /**< at most so many (synthetic sets: so many); 0: all, or the set's default */
     int64_t test_samples;         /**< as `train_samples` */
+    const char *mean, *std;       /**< x becomes (x - mean) / std: a number for each channel with commas between, or one
+                                       for all; NULL: as the kind of data set says */
+    int64_t crop_padding;         /**< pad training samples by so much and crop them at random; 0: as they are */
+    double hflip;                 /**< probability that a training sample is mirrored, left to right */
     int64_t batch;                /**< samples an iteration */
     int64_t epochs;               /**< used where `steps` is 0 */
     int64_t steps;                /**< stop after so many iterations; 0: by epochs */
     uint64_t seed;                /**< of all random numbers */
     int threads;                  /**< 0: one for each core that this process may use */
+    int data_threads;             /**< that read samples ahead; 0 is 1 */
     const char *backend;          /**< NULL: the fastest in this build */
     const char *layout;           /**< auto, plain, channels-last, blocked; NULL is auto */
     bool double_precision;        /**< f64; backend ref alone has it */

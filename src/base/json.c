@@ -122,8 +122,7 @@ cvy_status cvy_json_get_bool(const json_t *object, const char *key, const cvy_js
 
 enum { WORD_DIGITS = 16 };
 
-cvy_status cvy_json_get_word(const json_t *object, const char *key, const cvy_json_source *source,
-                             uint64_t *value_out)
+cvy_status cvy_json_get_word(const json_t *object, const char *key, const cvy_json_source *source, uint64_t *value_out)
 {
     const json_t *value = json_object_get(object, key);
     const char *text = json_string_value(value);

@@ -57,11 +57,17 @@ static const row rows[] = {
                             "(resnet50:classes=10) or a YAML file")}},
     {TE, {.letter = 'd', TEXT("data", train.data, "DIR|NAME", "Folder of the data set, or digits, random: made up, "
                               "no files needed"), .aliases = "data-dir"}},
-    {TE, {TEXT("data-kind", train.data_kind, "KIND", "Kind of the data set, where its files do not tell")}},
+    {TE | CLI_DATA, {TEXT("data-kind", train.data_kind, "KIND", "Kind of the data set, where its files do not tell")}},
     {TE, {WHOLE("train-samples", train.train_samples, 0, MANY, "Use at most N training samples; 0: all"),
           .aliases = "train-num-samples"}},
     {TE, {WHOLE("test-samples", train.test_samples, 0, MANY, "Use at most N test samples; 0: all"),
           .aliases = "val-num-samples"}},
+    {TE, {TEXT("mean", train.mean, "X[,X...]", "Subtract the mean from each channel, of pixels in 0 to 1; by default "
+               "as the kind of data set says")}},
+    {TE, {TEXT("std", train.std, "X[,X...]", "Divide each channel by its standard deviation, after --mean")}},
+    {T, {WHOLE("crop-padding", train.crop_padding, 0, 1 << 20, "Pad training samples by N zeros on each side and crop "
+               "them at random to their size; 0: as they are")}},
+    {T, {REAL("hflip", train.hflip, 0, 1, "Probability that a training sample is mirrored, left to right")}},
     {T, {TEXT("weights", train.weights, "FILE", "Start from the weights of a safetensors file, such as a saved "
               "state_dict"), .aliases = "initial-checkpoint"}},
     {CLI_EVAL, {TEXT("checkpoint", checkpoint, "PATH", "Weights to evaluate: a checkpoint, a run or a safetensors "
@@ -97,8 +103,8 @@ static const row rows[] = {
     {T, {CHOICE("schedule", train.rate, schedules, "NAME", "How the learning rate goes"), .aliases = "sched"}},
     {T, {REAL("warmup-epochs", train.warmup_epochs, 0, MANY, "Raise the learning rate from 0 over the first X "
               "epochs; 0: no warm-up")}},
-    {T, {REAL("step-epochs", train.step_epochs, 1e-6, MANY, "Epochs between two steps of --schedule step, and over "
-              "which exponential goes as far"),
+    {T, {REAL("step-epochs", train.step_epochs, 1e-6, MANY, "Epochs between two steps of --schedule step, and "
+              "over which exponential goes as far"),
          .aliases = "decay-epochs"}},
     {T, {REAL("gamma", train.gamma, 0, 1, "Factor of a step of --schedule step, multistep and exponential"),
          .aliases = "decay-rate"}},
@@ -110,6 +116,8 @@ static const row rows[] = {
     HEADING("Machine"),
     {TEB, {.letter = 't', WHOLE("threads", threads, 0, 4096, "Threads; 0: one for each core that this process may "
                                 "use"), .aliases = "threads-per-rank"}},
+    {TE, {WHOLE("data-threads", data_threads, 1, 256, "Threads that read samples ahead; results do not depend on it"),
+          .aliases = "workers"}},
     {TEB, {TEXT("backend", train.backend, "NAME", "Kernels to compute with: onednn, cpu or ref; the fastest in this "
                 "build where not given")}},
     {TEB, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory")}},
@@ -137,8 +145,8 @@ static const row rows[] = {
                       "ui.perfetto.dev")}},
     {CLI_TRAIN, {WHOLE("timeline-steps", train.timeline_steps, 1, 1e6, "Iterations that the timeline holds")}},
     {CLI_ALL & ~CLI_SAVED, {FLAG("json", json, "Print the result as JSON on standard output")}},
-    {CLI_TRAIN | CLI_EVAL, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the result, warnings and "
-                                                "errors")}},
+    {CLI_TRAIN | CLI_EVAL | CLI_DATA, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the result, "
+                                                           "warnings and errors")}},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 _Static_assert(sizeof rows / sizeof rows[0] < (size_t)CLI_MAX_OPTIONS, "the table has outgrown its room");
@@ -147,6 +155,7 @@ _Static_assert(sizeof(cvy_optimizer_name) == sizeof(int) && sizeof(cvy_rate_kind
 
 const cli_options cli_options_init = {
     .train = CVY_TRAIN_OPTIONS_INIT, .strategy = "serial", .keep_checkpoints = 2, .warmup = 3, .iterations = 20,
+    .data_threads = 1,
 };
 
 void cli_select_options(unsigned commands, cvy_option option_out[CLI_MAX_OPTIONS])
@@ -172,10 +181,13 @@ static cvy_status complete_options(cli_options *options)
                 options->strategy);
     cvy_train_options *train = &options->train;
     train->threads = (int)options->threads;
+    train->data_threads = (int)options->data_threads;
     train->keep_checkpoints = (int)options->keep_checkpoints;
     train->layout = layouts[options->layout];
     train->double_precision = options->precision == CLI_FP64;
-    if (train->double_precision && !train->backend) {
+    CVY_REQUIRE(!train->double_precision || !train->backend || strcmp(train->backend, "ref") == 0, CVY_ERR_INPUT,
+                "--precision fp64 runs on backend ref alone, found --backend %.60s", train->backend);
+    if (train->double_precision) {
         train->backend = "ref";
     }
     return CVY_OK;

@@ -16,7 +16,8 @@ enum {
     CLI_BENCH = 8,
     CLI_DOCTOR = 16,
     CLI_SAVED = 32, /**< kept in a run's config.yaml */
-    CLI_ALL = 63
+    CLI_DATA = 64,
+    CLI_ALL = 127
 };
 
 typedef enum cli_precision { CLI_FP32, CLI_FP64 } cli_precision;
@@ -25,7 +26,7 @@ typedef enum cli_precision { CLI_FP32, CLI_FP64 } cli_precision;
 typedef struct cli_options {
     cvy_train_options train; /**< threads, keep_checkpoints, layout, double_precision are set out of those below */
     const char *model, *checkpoint, *strategy;
-    int64_t threads, keep_checkpoints, warmup, iterations;
+    int64_t threads, data_threads, keep_checkpoints, warmup, iterations;
     int layout;
     cli_precision precision;
     bool json, quiet, log_view, list, kernels;
@@ -43,7 +44,7 @@ typedef struct cli_command {
     cvy_status (*run)(const struct cli_command *command, int argc, char **argv);
 } cli_command;
 
-extern const cli_command cli_train, cli_eval, cli_model, cli_bench, cli_doctor;
+extern const cli_command cli_train, cli_eval, cli_model, cli_bench, cli_doctor, cli_data;
 
 /** Room for the table. */
 enum { CLI_MAX_OPTIONS = 64 };

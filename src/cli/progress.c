@@ -105,6 +105,23 @@ void cli_progress_show(cli_progress *progress, const cvy_train_progress *state)
     progress->next_s = now + (progress->terminal ? BAR_INTERVAL_S : LINE_INTERVAL_S);
 }
 
+void cli_progress_count(cli_progress *progress, const char *what, int64_t done, int64_t count)
+{
+    double now = cvy_clock_s();
+    if (progress->quiet || now < progress->next_s) {
+        return;
+    }
+    char figures[2 * CVY_UNIT_TEXT + 8], unit[2][CVY_UNIT_TEXT];
+    double share = count > 0 ? (double)done / (double)count : 0;
+    snprintf(figures, sizeof figures, "%s of %s", cvy_print_count(done, unit[0]), cvy_print_count(count, unit[1]));
+    if (progress->terminal) {
+        draw_bar(progress, what, share, figures);
+    } else {
+        cli_progress_log(progress, "%s  %.0f %%  %s", what, 100 * share, figures);
+    }
+    progress->next_s = now + (progress->terminal ? BAR_INTERVAL_S : LINE_INTERVAL_S);
+}
+
 void cli_progress_epoch(cli_progress *progress, const cvy_epoch_result *result, int64_t epochs)
 {
     char seconds[CVY_UNIT_TEXT], rate[CVY_UNIT_TEXT], of[32] = "", train[48] = "", test[80] = "";

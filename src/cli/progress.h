@@ -23,6 +23,9 @@ void cli_progress_log(cli_progress *progress, const char *format, ...) __attribu
 /** Tell how far it is, now and then. */
 void cli_progress_show(cli_progress *progress, const cvy_train_progress *state);
 
+/** Tell how many of @p count are done of @p what, now and then. */
+void cli_progress_count(cli_progress *progress, const char *what, int64_t done, int64_t count);
+
 /** Tell of an epoch, a checkpoint, a warning. */
 void cli_progress_epoch(cli_progress *progress, const cvy_epoch_result *result, int64_t epochs);
 void cli_progress_checkpoint(cli_progress *progress, const char *path, int64_t step);

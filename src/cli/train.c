@@ -15,7 +15,7 @@ typedef struct training {
     const cli_options *options;
     cli_progress progress;
     int64_t epochs;
-    cvy_status saved;  /* of config.yaml */
+    cvy_status saved; /* of config.yaml */
 } training;
 
 /* The run is known to be sound now: its folder gets its configuration before the first step. */

@@ -13,17 +13,26 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/augment.h"
 #include "data/kind.h"
 
 extern const cvy_data_kind cvy_data_kind_idx;
 extern const cvy_data_kind cvy_data_kind_digits;
 extern const cvy_data_kind cvy_data_kind_random;
+extern const cvy_data_kind cvy_data_kind_cifar10;
+extern const cvy_data_kind cvy_data_kind_cifar100;
+extern const cvy_data_kind cvy_data_kind_npy;
+extern const cvy_data_kind cvy_data_kind_npz;
 
 /* Folders are asked in this order. */
 static const cvy_data_kind *const kinds[] = {
     &cvy_data_kind_idx,
     &cvy_data_kind_digits,
     &cvy_data_kind_random,
+    &cvy_data_kind_cifar10,
+    &cvy_data_kind_cifar100,
+    &cvy_data_kind_npy,
+    &cvy_data_kind_npz,
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0], LIST_BYTES = 512 };
 
@@ -139,14 +148,17 @@ static cvy_status check_options(const cvy_data_options *options)
     char text[CVY_SHAPE_TEXT];
     const cvy_shape *sample = &options->sample;
     CVY_REQUIRE(options->source && options->source[0], CVY_ERR_ARG, "no data set is named");
+    CVY_REQUIRE(options->train_count >= 0 && options->test_count >= 0, CVY_ERR_ARG,
+                "counts of samples must not be negative, got %" PRId64 " and %" PRId64, options->train_count,
+                options->test_count);
+    if (!sample->dims) {
+        return CVY_OK;
+    }
     CVY_TRY(cvy_shape_check(sample, "a sample of the model's input"));
     CVY_REQUIRE(sample->dims == 3 || sample->dims == 4, CVY_ERR_INPUT,
                 "the model takes samples of shape %s; data sets give CxHxW or CxDxHxW", cvy_shape_print(sample, text));
     CVY_REQUIRE(options->classes >= 1 && options->classes <= INT32_MAX, CVY_ERR_ARG,
                 "classes (of a regression: outputs) must be 1 to %d, got %" PRId64, INT32_MAX, options->classes);
-    CVY_REQUIRE(options->train_count >= 0 && options->test_count >= 0, CVY_ERR_ARG,
-                "counts of samples must not be negative, got %" PRId64 " and %" PRId64, options->train_count,
-                options->test_count);
     return CVY_OK;
 }
 
@@ -154,18 +166,28 @@ cvy_status cvy_data_open(const cvy_data_options *options, cvy_data **data_out)
 {
     cvy_status status = CVY_OK;
     const cvy_data_kind *kind;
+    cvy_data_options wanted = *options;
     CVY_TRY(check_options(options));
     CVY_TRY(choose_kind(options, &kind));
+    CVY_REQUIRE(options->sample.dims || !kind->synthetic, CVY_ERR_INPUT,
+                "%s: made up by the program at the size that a model asks for; there are no files", kind->name);
+    if (!options->sample.dims) {
+        wanted.classes = CVY_DATA_MAX_CLASSES; /* a stray label must not cost memory */
+    }
     cvy_data *data = cvy_calloc(1, sizeof *data);
     if (!data) {
         return CVY_ERR_MEMORY;
     }
     data->kind = kind;
-    CVY_TRY_GOTO(status, done, kind->open(options, &data->info, &data->state));
+    CVY_TRY_GOTO(status, done, kind->open(&wanted, &data->info, &data->state));
+    CVY_TRY_GOTO(status, done, cvy_data_choose_scale(options, data));
+    CVY_TRY_GOTO(status, done, cvy_augment_check(&options->augmentation, &data->info.sample));
+    data->augmentation = options->augmentation;
+    data->seed = options->seed;
     *data_out = data; /* the caller owns it from here */
     data = NULL;
 done:
-    cvy_free(data);
+    cvy_data_close(&data);
     return status;
 }
 
@@ -173,6 +195,8 @@ void cvy_data_close(cvy_data **data)
 {
     if (*data) {
         (*data)->kind->close((*data)->state);
+        cvy_free((*data)->mean);
+        cvy_free((*data)->std);
         cvy_free(*data);
         *data = NULL;
     }
@@ -182,11 +206,29 @@ const cvy_data_info *cvy_data_get_info(const cvy_data *data) { return &data->inf
 
 const char *cvy_data_kind_name(const cvy_data *data) { return data->kind->name; }
 
-cvy_status cvy_data_read(const cvy_data *data, cvy_split split, int64_t index, float *x_out, void *label_out)
+static cvy_status read_stored(const cvy_data *data, cvy_split split, int64_t index, float *x_out, void *label_out)
 {
     CVY_REQUIRE(index >= 0 && index < data->info.count[split], CVY_ERR_ARG,
                 "sample %" PRId64 " of %s: there are %" PRId64, index, data->kind->name, data->info.count[split]);
     return data->kind->read(data->state, split, index, x_out, label_out);
+}
+
+cvy_status cvy_data_read(const cvy_data *data, cvy_split split, int64_t index, float *x_out, void *label_out)
+{
+    CVY_TRY(read_stored(data, split, index, x_out, label_out));
+    cvy_data_apply_scale(data, x_out);
+    return CVY_OK;
+}
+
+cvy_status cvy_data_read_augmented(const cvy_data *data, cvy_split split, int64_t index, uint32_t epoch, float *x_out,
+                                   void *label_out)
+{
+    const cvy_shape *sample = &data->info.sample;
+    CVY_TRY(read_stored(data, split, index, x_out, label_out));
+    cvy_augment_draw draw = cvy_augment_choose(&data->augmentation, data->seed, epoch, index, sample->dims);
+    cvy_augment_apply(&draw, sample, x_out);
+    cvy_data_apply_scale(data, x_out);
+    return CVY_OK;
 }
 
 int64_t cvy_data_sample_bytes(const cvy_data *data)

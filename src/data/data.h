@@ -26,30 +26,47 @@ typedef struct cvy_data_info {
 
 typedef struct cvy_data cvy_data;
 
+/** What happens to a training sample anew each epoch. */
+typedef struct cvy_augmentation {
+    int64_t crop_padding; /**< pad each side of d, h, w by so many zeros, crop at random to the old size; 0: not */
+    double hflip;         /**< probability of a mirror image, left to right */
+} cvy_augmentation;
+
 /** What a user asks of a data set. */
 typedef struct cvy_data_options {
     const char *source;              /**< a folder, or the name of a synthetic set: digits, random */
     const char *kind;                /**< NULL: by the files found, or the name */
     uint64_t seed;
-    cvy_shape sample;                /**< the model's input, without n: synthetic sets take it, files must have it */
+    cvy_shape sample;                /**< the model's input, without n: synthetic sets take it, files must have it. No
+                                          dimensions: no model; whatever the files hold, target and classes too */
     cvy_target target;               /**< the model's loss */
     int64_t classes;                 /**< of the model; labels are checked against it. Of a regression: its outputs */
     int64_t train_count, test_count; /**< for synthetic sets; 0 is their default. Files: at most so many; 0 is all */
+    const char *mean, *std;          /**< x becomes (x - mean) / std: a number for each channel, or one for all, with
+                                          commas between; NULL: as the kind says */
+    cvy_augmentation augmentation;
 } cvy_data_options;
+
+/** How the numbers of a kind are scaled where the user does not say: x becomes (x - mean) / std. */
+typedef struct cvy_data_scale {
+    int channels;                    /**< 1: the same for all, 3: for sets of colour images, 0: x stays as it is */
+    double mean[3], std[3];
+} cvy_data_scale;
 
 /** A kind of data set. */
 typedef struct cvy_data_kind {
     const char *name;
     const char *help;
     bool synthetic;      /**< known by name, needs no folder */
+    cvy_data_scale scale;
     /** Whether a folder holds such a set. */
     bool (*detect)(const char *folder);
     /** Open; state_out is the kind's own. The whole of what can be wrong is found here, as far as it can be. */
     cvy_status (*open)(const cvy_data_options *options, cvy_data_info *info_out, void **state_out);
-    void (*close)(void *state);
+    void (*close)(void *state); /**< NULL is fine */
     /**
-     * Write sample @p index of a split: c*(d*)h*w floats in plain order, and its label (one int32_t, or `values`
-     * floats). Called from several threads at once.
+     * Write sample @p index of a split: c*(d*)h*w floats in plain order, not scaled yet, and its label (one int32_t,
+     * or `values` floats). Called from several threads at once.
      */
     cvy_status (*read)(const void *state, cvy_split split, int64_t index, float *x_out, void *label_out);
 } cvy_data_kind;
@@ -70,30 +87,41 @@ void cvy_data_close(cvy_data **data);
 /** What it offers. Cannot fail. */
 const cvy_data_info *cvy_data_get_info(const cvy_data *data);
 
-/** "idx", "digits", "random". */
+/** "idx", "cifar10", "digits", … */
 const char *cvy_data_kind_name(const cvy_data *data);
 
 /** The i-th kind; NULL past the last. */
 const cvy_data_kind *cvy_data_kind_get(int i);
 
-/** Read one sample. Thread-safe. See the slot; @retval CVY_ERR_DATA names the file and the sample */
+/** Read one sample, scaled. Thread-safe. See the slot; @retval CVY_ERR_DATA names the file and the sample */
 cvy_status cvy_data_read(const cvy_data *data, cvy_split split, int64_t index, float *x_out, void *label_out);
+
+/**
+ * Read one sample as epoch @p epoch of a training sees it: augmented, then scaled. A function of (seed, epoch, index).
+ * Otherwise as cvy_data_read().
+ */
+cvy_status cvy_data_read_augmented(const cvy_data *data, cvy_split split, int64_t index, uint32_t epoch, float *x_out,
+                                   void *label_out);
 
 /** Bytes of one sample's pixels (floats) and of its label. */
 int64_t cvy_data_sample_bytes(const cvy_data *data);
 int64_t cvy_data_label_bytes(const cvy_data *data);
 
-/* ---- the loader: reads batches ahead, on a thread of its own ---- */
+/* ---- the loader: reads batches ahead, on threads of its own ---- */
 
 typedef struct cvy_loader cvy_loader;
+
+enum { CVY_LOADER_MAX_THREADS = 256 };
 
 /** Samples of one epoch of one split, in order, batch by batch. */
 typedef struct cvy_loader_options {
     cvy_split split;
     bool shuffle;        /**< order is cvy_random_order(seed, epoch); else as stored */
+    bool augment;        /**< as the data set was opened to; else samples are as stored */
     uint64_t seed;
     int64_t batch;
     int slots;           /**< at least 2 to read ahead */
+    int threads;         /**< 0 is 1; what is read does not depend on it */
     void *memory;        /**< slots * (batch * (sample bytes + label bytes)), each part rounded up to 64; borrowed */
 } cvy_loader_options;
 
@@ -110,10 +138,10 @@ typedef struct cvy_batch {
 int64_t cvy_loader_slot_bytes(const cvy_data *data, int64_t batch);
 
 /**
- * Make a loader with its thread, idle. Released with cvy_loader_destroy(). All calls on a loader come from one thread.
+ * Make a loader with its threads, idle. Released with cvy_loader_destroy(). All calls on a loader come from one thread.
  *
  * @retval CVY_ERR_DATA the split has no samples
- * @retval CVY_ERR_ARG  no batch, slots or memory, or more than 63 bits of it
+ * @retval CVY_ERR_ARG  no batch, slots or memory, more than 63 bits of it, or too many threads
  */
 cvy_status cvy_loader_create(const cvy_data *data, const cvy_loader_options *options, cvy_loader **loader_out);
 
@@ -140,7 +168,7 @@ void cvy_loader_release(cvy_loader *loader, const cvy_batch *batch);
 /** Seconds that cvy_loader_next() waited, since creation. */
 double cvy_loader_wait_s(const cvy_loader *loader);
 
-/** Stop the thread and release; sets NULL. */
+/** Stop the threads and release; sets NULL. */
 void cvy_loader_destroy(cvy_loader **loader);
 
 #endif

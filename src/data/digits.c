@@ -194,7 +194,7 @@ static void lay_ink(const drawing *canvas, const handwriting *hand, const draws 
         float shade = (hand->radius - sqrtf(canvas->distance2[i])) / edge + 0.5f;
         shade = shade < 0.0f ? 0.0f : shade > 1.0f ? 1.0f : shade;
         float ink = hand->ink * shade + noise;
-        canvas->distance2[i] = cvy_data_normalise_ink(ink < 0.0f ? 0.0f : ink > 1.0f ? 1.0f : ink);
+        canvas->distance2[i] = ink < 0.0f ? 0.0f : ink > 1.0f ? 1.0f : ink;
     }
 }
 
@@ -233,7 +233,7 @@ static cvy_status open_digits(const cvy_data_options *options, cvy_data_info *in
     CVY_REQUIRE(sample->dims == 3 && cvy_min_i64(sample->extent[1], sample->extent[2]) >= MIN_SIDE, CVY_ERR_DATA,
                 "digits: drawn flat and at least %dx%d, but the model takes %s", MIN_SIDE, MIN_SIDE,
                 cvy_shape_print(sample, text));
-    CVY_REQUIRE(options->train_count <= UINT32_MAX && options->test_count <= UINT32_MAX, CVY_ERR_DATA,
+    CVY_REQUIRE(options->train_count <= UINT32_MAX && options->test_count <= UINT32_MAX, CVY_ERR_INPUT,
                 "digits: at most %" PRIu32 " samples a split, asked for %" PRId64 " and %" PRId64, UINT32_MAX,
                 options->train_count, options->test_count);
     digit_set *set = cvy_calloc(1, sizeof *set);
@@ -256,6 +256,7 @@ const cvy_data_kind cvy_data_kind_digits = {
     .name = "digits",
     .help = "ten digits, drawn by the program at the model's size",
     .synthetic = true,
+    .scale = CVY_DATA_SCALE_INK,
     .open = open_digits,
     .close = close_digits,
     .read = read_digit,

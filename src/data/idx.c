@@ -19,7 +19,6 @@
 enum {
     TYPE_BYTES = 8,          /* the header's word for unsigned bytes */
     MAX_IDX_DIMS = 3,
-    SHADES = 256,
 };
 
 /* One open file whose header has been checked. */
@@ -38,7 +37,6 @@ typedef struct idx_split {
 typedef struct idx_set {
     idx_split split[2];
     int64_t pixels;          /* of one image */
-    float shade[SHADES];     /* what a byte becomes */
 } idx_set;
 
 static const char *const stem[2] = {[CVY_SPLIT_TRAIN] = "train", [CVY_SPLIT_TEST] = "t10k"};
@@ -155,13 +153,14 @@ static cvy_status read_body(const idx_file *file, unsigned char **data_out)
     return CVY_OK;
 }
 
-static cvy_status read_images(const char *path, const cvy_data_options *options, idx_split *split)
+static cvy_status read_images(const char *path, cvy_data_options *options, idx_split *split)
 {
     idx_file file;
     CVY_TRY(open_file(path, 3, &file));
     cvy_shape sample = CVY_SHAPE(1, file.extent[1], file.extent[2]);
     cvy_status status = cvy_data_check_sample(path, &sample, options);
     if (status == CVY_OK) {
+        options->sample = sample; /* the other split must have it too */
         split->count = file.extent[0];
         status = read_body(&file, &split->pixel);
     }
@@ -188,17 +187,14 @@ static cvy_status check_labels(const char *path, const idx_split *split, const c
                                int64_t *classes)
 {
     for (int64_t i = 0; i < split->count; i++) {
-        CVY_REQUIRE(split->label[i] < options->classes, CVY_ERR_DATA,
-                    "%s: sample %" PRId64 " has label %d, but the model has %" PRId64
-                    " classes, labels 0 to %" PRId64 "; give the model more with option classes",
-                    path, i, split->label[i], options->classes, options->classes - 1);
+        CVY_TRY(cvy_data_check_label(path, i, split->label[i], options));
         *classes = cvy_max_i64(*classes, split->label[i] + 1);
     }
     return CVY_OK;
 }
 
 /* A split without files is empty; one of its two files alone is an error. */
-static cvy_status open_split(const cvy_data_options *options, cvy_split which, idx_split *split, int64_t *classes)
+static cvy_status open_split(cvy_data_options *options, cvy_split which, idx_split *split, int64_t *classes)
 {
     char *images = NULL, *labels = NULL;
     int64_t limit = which == CVY_SPLIT_TRAIN ? options->train_count : options->test_count;
@@ -233,20 +229,18 @@ static cvy_status open_idx(const cvy_data_options *options, cvy_data_info *info_
 {
     cvy_status status = CVY_OK;
     int64_t classes = 1;
+    cvy_data_options wanted = *options;
     CVY_TRY(cvy_data_check_target(options->source, CVY_TARGET_CLASS, options));
     idx_set *set = cvy_calloc(1, sizeof *set);
     if (!set) {
         return CVY_ERR_MEMORY;
     }
-    CVY_TRY_GOTO(status, done, open_split(options, CVY_SPLIT_TRAIN, &set->split[CVY_SPLIT_TRAIN], &classes));
-    CVY_TRY_GOTO(status, done, open_split(options, CVY_SPLIT_TEST, &set->split[CVY_SPLIT_TEST], &classes));
+    CVY_TRY_GOTO(status, done, open_split(&wanted, CVY_SPLIT_TRAIN, &set->split[CVY_SPLIT_TRAIN], &classes));
+    CVY_TRY_GOTO(status, done, open_split(&wanted, CVY_SPLIT_TEST, &set->split[CVY_SPLIT_TEST], &classes));
     CVY_REQUIRE_GOTO(status, done, set->split[0].count + set->split[1].count > 0, CVY_ERR_DATA,
                      "%s: holds no train-images-idx3-ubyte(.gz)", options->source);
-    set->pixels = cvy_shape_elements(&options->sample);
-    for (int i = 0; i < SHADES; i++) {
-        set->shade[i] = cvy_data_normalise_ink(i / 255.0);
-    }
-    *info_out = (cvy_data_info){.sample = options->sample,
+    set->pixels = cvy_shape_elements(&wanted.sample);
+    *info_out = (cvy_data_info){.sample = wanted.sample,
                                 .target = CVY_TARGET_CLASS,
                                 .classes = classes,
                                 .count = {set->split[0].count, set->split[1].count}};
@@ -261,9 +255,7 @@ static cvy_status read_idx(const void *opaque, cvy_split split, int64_t index, f
 {
     const idx_set *set = opaque;
     const unsigned char *pixel = set->split[split].pixel + index * set->pixels;
-    for (int64_t i = 0; i < set->pixels; i++) {
-        x_out[i] = set->shade[pixel[i]];
-    }
+    cvy_data_scale_bytes(pixel, set->pixels, x_out);
     *(int32_t *)label_out = set->split[split].label[index];
     return CVY_OK;
 }
@@ -271,6 +263,7 @@ static cvy_status read_idx(const void *opaque, cvy_split split, int64_t index, f
 const cvy_data_kind cvy_data_kind_idx = {
     .name = "idx",
     .help = "train-images-idx3-ubyte and its like, plain or .gz: MNIST, Fashion-MNIST",
+    .scale = CVY_DATA_SCALE_INK,
     .detect = detect_idx,
     .open = open_idx,
     .close = close_idx,

@@ -9,7 +9,7 @@
 #include "base/yaml.h"
 #include "op/op.h"
 
-enum { CVY_MAX_INPUTS = 2, CVY_MAX_LAYER_PARAMETERS = 4, CVY_MAX_LAYER_PASSES = 3 };
+enum { CVY_MAX_INPUTS = 4, CVY_MAX_LAYER_PARAMETERS = 4, CVY_MAX_LAYER_PASSES = 3 };
 
 /** Type of an option of a layer. */
 typedef enum cvy_field_type {
@@ -80,6 +80,7 @@ typedef enum cvy_flow {
     CVY_FLOW_VIEW,   /**< y is x in another shape, plain order (flatten); so is the gradient */
     CVY_FLOW_SOURCE, /**< y is the batch */
     CVY_FLOW_LOSS,   /**< ops make the loss from x and the labels, and dx from them */
+    CVY_FLOW_CONCAT, /**< ops make y; the gradient of every input is its channels of dy */
 } cvy_flow;
 
 struct cvy_layer;

@@ -97,11 +97,53 @@ static cvy_status check_optimizer(const cvy_op *op)
     return cvy_op_find(op, CVY_ROLE_SQUARES) ? check_slots(params->slot, 2, params->slots) : CVY_OK;
 }
 
-static cvy_status check_params(const cvy_op *op, int dims)
+static cvy_status check_batch_norm(const cvy_op_params_norm *norm, cvy_op_pass pass)
 {
-    if (has_window(op)) {
-        return check_window(op, dims);
-    }
+    bool counted = pass == CVY_PASS_COMMIT || pass == CVY_PASS_GRAD_APPLY;
+    CVY_REQUIRE(norm->epsilon >= 0.0 && norm->momentum >= 0.0 && norm->momentum <= 1.0, CVY_ERR_ARG,
+                "epsilon %g, momentum %g", norm->epsilon, norm->momentum);
+    CVY_REQUIRE(!counted || norm->count >= 1, CVY_ERR_ARG, "statistics over %" PRId64 " elements", norm->count);
+    return CVY_OK;
+}
+
+static cvy_status check_group_norm(const cvy_op_params_group_norm *norm, int64_t channels)
+{
+    CVY_REQUIRE(norm->epsilon >= 0.0, CVY_ERR_ARG, "epsilon %g", norm->epsilon);
+    CVY_REQUIRE(norm->groups >= 1 && channels % norm->groups == 0, CVY_ERR_ARG,
+                "%" PRId64 " groups do not divide %" PRId64 " channels", norm->groups, channels);
+    return CVY_OK;
+}
+
+/* With k above 0 the scale is, too. */
+static cvy_status check_response(const cvy_op_params_response *response)
+{
+    bool sane = response->size >= 1 && response->alpha >= 0.0 && response->k > 0.0 && response->beta >= 0.0;
+    CVY_REQUIRE(sane, CVY_ERR_ARG, "size %" PRId64 ", alpha %g, beta %g, k %g: size below 1, k not above 0, or below 0",
+                response->size, response->alpha, response->beta, response->k);
+    return CVY_OK;
+}
+
+static cvy_status check_probability(double probability)
+{
+    CVY_REQUIRE(probability >= 0.0 && probability < 1.0, CVY_ERR_ARG, "probability %g, expected 0 to below 1",
+                probability);
+    return CVY_OK;
+}
+
+static cvy_status check_slope(double slope)
+{
+    CVY_REQUIRE(slope >= 0.0, CVY_ERR_ARG, "slope %g, expected 0 or more", slope);
+    return CVY_OK;
+}
+
+static cvy_status check_smoothing(double smoothing)
+{
+    CVY_REQUIRE(smoothing >= 0.0 && smoothing <= 1.0, CVY_ERR_ARG, "smoothing %g, expected 0 to 1", smoothing);
+    return CVY_OK;
+}
+
+static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
+{
     if (op->kind == CVY_OP_SQUARE_SUM || op->kind == CVY_OP_CLIP) {
         return check_squares(op);
     }
@@ -113,19 +155,27 @@ static cvy_status check_params(const cvy_op *op, int dims)
     if (is_optimizer(op)) {
         return check_optimizer(op);
     }
-    if (op->kind == CVY_OP_BATCH_NORM) {
-        const cvy_op_params_norm *norm = &op->params.norm;
-        bool counted = op->pass == CVY_PASS_COMMIT || op->pass == CVY_PASS_GRAD_APPLY;
-        CVY_REQUIRE(norm->epsilon >= 0.0 && norm->momentum >= 0.0 && norm->momentum <= 1.0, CVY_ERR_ARG,
-                    "epsilon %g, momentum %g", norm->epsilon, norm->momentum);
-        CVY_REQUIRE(!counted || norm->count >= 1, CVY_ERR_ARG, "statistics over %" PRId64 " elements", norm->count);
+    switch (op->kind) {
+    case CVY_OP_CONVOLUTION:
+    case CVY_OP_POOL_MAX:
+    case CVY_OP_POOL_AVERAGE: return check_window(op, x->dims);
+    case CVY_OP_BATCH_NORM: return check_batch_norm(&op->params.norm, op->pass);
+    case CVY_OP_GROUP_NORM: return check_group_norm(&op->params.group, x->extent[1]);
+    case CVY_OP_LOCAL_RESPONSE_NORM: return check_response(&op->params.response);
+    case CVY_OP_LEAKY_RELU: return check_slope(op->params.activation.slope);
+    case CVY_OP_SOFTMAX_CROSS_ENTROPY: return check_smoothing(op->params.loss.smoothing);
+    case CVY_OP_STOCHASTIC_DEPTH:
+    case CVY_OP_DROPOUT: return check_probability(op->params.dropout.probability);
+    default: return CVY_OK;
     }
-    if (op->kind == CVY_OP_DROPOUT) {
-        double probability = op->params.dropout.probability;
-        CVY_REQUIRE(probability >= 0.0 && probability < 1.0, CVY_ERR_ARG, "probability %g, expected 0 to below 1",
-                    probability);
-    }
-    return CVY_OK;
+}
+
+/* Whether the channels are a dimension of their own to a kind. */
+static bool goes_by_channels(const cvy_op *op)
+{
+    return (op->kind == CVY_OP_BATCH_NORM && op->pass != CVY_PASS_COMMIT) || op->kind == CVY_OP_GROUP_NORM ||
+           op->kind == CVY_OP_LOCAL_RESPONSE_NORM || op->kind == CVY_OP_CONCAT || op->kind == CVY_OP_SLICE ||
+           op->kind == CVY_OP_MULTIPLY;
 }
 
 /* Dimensions that the input of a kind may have, and its type. */
@@ -133,9 +183,9 @@ static cvy_status check_input(const cvy_op *op, const cvy_tensor *x)
 {
     int least = 1;
     int most = is_optimizer(op) || op->kind == CVY_OP_REORDER ? CVY_MAX_DIMS : 5;
-    if (has_window(op) || op->kind == CVY_OP_POOL_GLOBAL) {
+    if (has_window(op) || op->kind == CVY_OP_POOL_GLOBAL || op->kind == CVY_OP_POOL_ADAPTIVE) {
         least = 4;
-    } else if (op->kind == CVY_OP_BATCH_NORM && op->pass != CVY_PASS_COMMIT) {
+    } else if (goes_by_channels(op)) {
         least = 2;
     } else if (op->kind == CVY_OP_DENSE || op->kind == CVY_OP_SOFTMAX_CROSS_ENTROPY ||
                op->kind == CVY_OP_MEAN_SQUARED_ERROR) {
@@ -195,6 +245,31 @@ static cvy_status check_equal_formats(const cvy_op *op)
     return CVY_OK;
 }
 
+/* Beside the channels, the inputs of a concat are as x; its channels are those of all of them. */
+static cvy_status check_concat(const cvy_op *op, int64_t channels)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < op->operands - 1; i++) {
+        CVY_REQUIRE(cvy_add_i64(sum, op->operand[i].tensor.shape.extent[1], &sum), CVY_ERR_ARG,
+                    "more channels than 64 bits can count");
+    }
+    CVY_REQUIRE(sum == channels, CVY_ERR_ARG, "inputs of %" PRId64 " channels make %" PRId64, sum, channels);
+    return CVY_OK;
+}
+
+static cvy_status check_slice(const cvy_op *op, int64_t channels)
+{
+    int64_t first = op->params.slice.first, end = first;
+    bool inside = first >= 0 && cvy_add_i64(first, op->operand[1].tensor.shape.extent[1], &end) && end <= channels;
+    CVY_REQUIRE(inside, CVY_ERR_ARG, "channels %" PRId64 " to %" PRId64 " of %" PRId64, first, end, channels);
+    return CVY_OK;
+}
+
+static bool is_other_input(cvy_role role)
+{
+    return role == CVY_ROLE_X1 || role == CVY_ROLE_X2 || role == CVY_ROLE_X3;
+}
+
 static cvy_status check_operands(const cvy_op *op, const cvy_tensor *x)
 {
     const cvy_operand *output = cvy_op_find(op, CVY_ROLE_Y);
@@ -206,10 +281,17 @@ static cvy_status check_operands(const cvy_op *op, const cvy_tensor *x)
                 x->shape.extent[1], filters);
     for (int i = 0; i < op->operands; i++) {
         cvy_tensor expected;
+        const cvy_shape *found = &op->operand[i].tensor.shape;
         CVY_TRY(cvy_op_describe(op, x, filters, op->operand[i].role, &expected));
+        if (op->kind == CVY_OP_CONCAT && is_other_input(op->operand[i].role) && found->dims >= 2) {
+            expected.shape.extent[1] = found->extent[1];
+        }
         CVY_TRY(compare_operand(&op->operand[i], &expected));
     }
-    return check_equal_formats(op);
+    if (op->kind == CVY_OP_CONCAT) {
+        return check_concat(op, filters);
+    }
+    return op->kind == CVY_OP_SLICE ? check_slice(op, filters) : check_equal_formats(op);
 }
 
 /* Same number of elements; of the types, only floating ones are converted. */
@@ -238,7 +320,7 @@ static cvy_status check_whole(const cvy_op *op)
     }
     const cvy_tensor *x = find_input(op);
     CVY_TRY(check_input(op, x));
-    CVY_TRY(check_params(op, x->shape.dims));
+    CVY_TRY(check_params(op, &x->shape));
     return op->kind == CVY_OP_REORDER ? check_reorder(op) : check_operands(op, x);
 }
 

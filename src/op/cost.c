@@ -43,6 +43,14 @@ static double count_sgd(const cvy_op *op)
     return each * count_elements(op, CVY_ROLE_W);
 }
 
+/* A square and an addition an element of the window; a division's share and an addition, the power, the product. */
+static double count_response(const cvy_op *op)
+{
+    double size = (double)op->params.response.size;
+    double each = op->pass == CVY_PASS_FORWARD ? 2.0 * size + 4.0 : 3.0 * size + 10.0; /* the gradient sums once more */
+    return each * count_elements(op, CVY_ROLE_X);
+}
+
 /* Clipping: a product an element for the scale, two comparisons for the value. */
 static double count_clipping(const cvy_op *op)
 {
@@ -63,6 +71,11 @@ static const unit_cost unit_costs[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
             [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 1},
+        },
+    [CVY_OP_POOL_ADAPTIVE] = /* bins that overlap do a little more */
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DX, 1},
         },
     [CVY_OP_BATCH_NORM] =
         {
@@ -105,9 +118,54 @@ static const unit_cost unit_costs[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_UPDATE] = {CVY_ROLE_W, 15}, /* decay 1, first moment 3, second 4, step 7 */
         },
+    [CVY_OP_RELU6] =
+        { /* two comparisons */
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 2},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 2},
+        },
+    [CVY_OP_LEAKY_RELU] =
+        { /* comparison, product */
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 2},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 2},
+        },
+    [CVY_OP_SIGMOID] =
+        { /* exponential, sum, quotient; difference, two products */
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 3},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 3},
+        },
+    [CVY_OP_TANH] =
+        { /* counted as one exponential; product, difference, product */
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 3},
+        },
+    [CVY_OP_SILU] =
+        { /* sigmoid, product; sigmoid, difference, two products, sum */
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 4},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 7},
+        },
+    [CVY_OP_HARD_SWISH] =
+        { /* sum, two comparisons, product, quotient; two comparisons, quotient, sum, product */
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 5},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 5},
+        },
+    [CVY_OP_MULTIPLY] =
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
+            [CVY_PASS_BACKWARD] = {CVY_ROLE_X, 3}, /* dy x1; dy x, sum */
+        },
+    [CVY_OP_STOCHASTIC_DEPTH] =
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DY, 1},
+        },
     [CVY_OP_ADAM] =
         {
             [CVY_PASS_UPDATE] = {CVY_ROLE_W, 16}, /* decay 2, then as adamw */
+        },
+    [CVY_OP_GROUP_NORM] = /* as batch norm */
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 6},
+            [CVY_PASS_BACKWARD] = {CVY_ROLE_X, 8},
         },
     [CVY_OP_SQUARE_SUM] =
         {
@@ -143,6 +201,7 @@ double cvy_op_flop(const cvy_op *op)
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return count_pooling(op);
     case CVY_OP_SGD: return count_sgd(op) + count_clipping(op);
+    case CVY_OP_LOCAL_RESPONSE_NORM: return count_response(op);
     default: {
         const unit_cost *cost = &unit_costs[op->kind][op->pass];
         return cost->flop * count_elements(op, cost->over) + count_clipping(op);

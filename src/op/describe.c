@@ -71,19 +71,30 @@ static cvy_status slide_window(const cvy_op *op, cvy_shape *shape)
     return CVY_OK;
 }
 
+/* One position is left of space. */
+static void pool_space(cvy_shape *shape)
+{
+    for (int i = 2; i < shape->dims; i++) {
+        shape->extent[i] = 1;
+    }
+}
+
 static cvy_status describe_output(const cvy_op *op, const cvy_tensor *x, int64_t filters, cvy_tensor *y)
 {
     *y = *x;
     switch (op->kind) {
-    case CVY_OP_DENSE: y->shape.extent[1] = filters; return CVY_OK;
+    case CVY_OP_DENSE:
+    case CVY_OP_CONCAT:
+    case CVY_OP_SLICE: y->shape.extent[1] = filters; return CVY_OK;
     case CVY_OP_CONVOLUTION:
         y->shape.extent[1] = filters;
         return slide_window(op, &y->shape);
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return slide_window(op, &y->shape);
-    case CVY_OP_POOL_GLOBAL:
+    case CVY_OP_POOL_GLOBAL: pool_space(&y->shape); return CVY_OK;
+    case CVY_OP_POOL_ADAPTIVE:
         for (int i = 2; i < y->shape.dims; i++) {
-            y->shape.extent[i] = 1;
+            y->shape.extent[i] = op->params.adaptive.output[i + 3 - y->shape.dims];
         }
         return CVY_OK;
     default: return CVY_OK;
@@ -129,7 +140,10 @@ static bool is_shaped_as_input(const cvy_op *op, cvy_role role)
     switch (role) {
     case CVY_ROLE_X:
     case CVY_ROLE_X1:
+    case CVY_ROLE_X2:
+    case CVY_ROLE_X3:
     case CVY_ROLE_DX:
+    case CVY_ROLE_DX1:
     case CVY_ROLE_PROBABILITY:
     case CVY_ROLE_MOMENTUM:
     case CVY_ROLE_MOMENT2:
@@ -160,8 +174,13 @@ cvy_status cvy_op_describe(const cvy_op *op, const cvy_tensor *x, int64_t filter
         tensor = describe_vector(CVY_F64, alone ? op->params.squares.slots : op->params.optimizer.slots);
     } else if (filtered && (role == CVY_ROLE_W || role == CVY_ROLE_DW)) {
         tensor = describe_weights(op, x, filters);
+    } else if (op->kind == CVY_OP_GROUP_NORM && (role == CVY_ROLE_MEAN || role == CVY_ROLE_VARIANCE)) {
+        tensor.shape = CVY_SHAPE(x->shape.extent[0], op->params.group.groups);
     } else if (!is_shaped_as_input(op, role)) { /* biases and statistics */
         tensor = describe_vector(x->dtype, channels);
+    }
+    if (op->kind == CVY_OP_MULTIPLY && (role == CVY_ROLE_X1 || role == CVY_ROLE_DX1)) {
+        pool_space(&tensor.shape);
     }
     if (role == CVY_ROLE_WINDOW) {
         tensor.dtype = window_dtype(&op->params.window.window);

@@ -38,6 +38,14 @@ static uint64_t mix_squares(uint64_t hash, const cvy_op_params_squares *params)
     return cvy_hash_real(hash, params->clip_norm);
 }
 
+static uint64_t mix_response(uint64_t hash, const cvy_op_params_response *params)
+{
+    hash = cvy_hash_word(hash, (uint64_t)params->size);
+    hash = cvy_hash_real(hash, params->alpha);
+    hash = cvy_hash_real(hash, params->beta);
+    return cvy_hash_real(hash, params->k);
+}
+
 static uint64_t mix_params(uint64_t hash, const cvy_op *op)
 {
     switch (op->kind) {
@@ -46,13 +54,26 @@ static uint64_t mix_params(uint64_t hash, const cvy_op *op)
     case CVY_OP_CONVOLUTION:
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return mix_window(hash, &op->params.window);
+    case CVY_OP_POOL_ADAPTIVE:
+        for (int axis = 0; axis < 3; axis++) {
+            hash = cvy_hash_word(hash, (uint64_t)op->params.adaptive.output[axis]);
+        }
+        return hash;
     case CVY_OP_BATCH_NORM:
         hash = cvy_hash_real(hash, op->params.norm.epsilon);
         hash = cvy_hash_real(hash, op->params.norm.momentum);
         return cvy_hash_word(hash, (uint64_t)op->params.norm.count);
+    case CVY_OP_LEAKY_RELU: return cvy_hash_real(hash, op->params.activation.slope);
+    case CVY_OP_SOFTMAX_CROSS_ENTROPY: return cvy_hash_real(hash, op->params.loss.smoothing);
+    case CVY_OP_STOCHASTIC_DEPTH:
     case CVY_OP_DROPOUT:
         hash = cvy_hash_real(hash, op->params.dropout.probability);
         return cvy_hash_word(hash, (uint64_t)op->params.dropout.layer);
+    case CVY_OP_SLICE: return cvy_hash_word(hash, (uint64_t)op->params.slice.first);
+    case CVY_OP_GROUP_NORM:
+        hash = cvy_hash_real(hash, op->params.group.epsilon);
+        return cvy_hash_word(hash, (uint64_t)op->params.group.groups);
+    case CVY_OP_LOCAL_RESPONSE_NORM: return mix_response(hash, &op->params.response);
     case CVY_OP_AVERAGE: return cvy_hash_real(hash, op->params.average.decay);
     default: return op->pass == CVY_PASS_UPDATE ? mix_optimizer(hash, &op->params.optimizer) : hash;
     }

@@ -39,6 +39,11 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
             [CVY_PASS_BACKWARD_DATA] = {2, {R(DY), W(DX)}},
         },
+    [CVY_OP_POOL_ADAPTIVE] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {2, {R(DY), W(DX)}},
+        },
     [CVY_OP_BATCH_NORM] =
         {
             [CVY_PASS_FORWARD] = {6, {R(X), R(W), R(B), W(Y), W(MEAN), W(VARIANCE)}},
@@ -88,6 +93,46 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_UPDATE] = {5, {R(DW), U(W), U(MOMENTUM), U(MOMENT2), OPTIONAL_R(SCALE)}},
         },
+    [CVY_OP_RELU6] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(Y), R(DY), W(DX)}},
+        },
+    [CVY_OP_LEAKY_RELU] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(Y), R(DY), W(DX)}},
+        },
+    [CVY_OP_SIGMOID] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(Y), R(DY), W(DX)}},
+        },
+    [CVY_OP_TANH] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(Y), R(DY), W(DX)}},
+        },
+    [CVY_OP_SILU] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(X), R(DY), W(DX)}},
+        },
+    [CVY_OP_HARD_SWISH] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(X), R(DY), W(DX)}},
+        },
+    [CVY_OP_MULTIPLY] =
+        {
+            [CVY_PASS_FORWARD] = {3, {R(X), R(X1), W(Y)}},
+            [CVY_PASS_BACKWARD] = {5, {R(X), R(X1), R(DY), W(DX), W(DX1)}},
+        },
+    [CVY_OP_STOCHASTIC_DEPTH] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {2, {R(DY), W(DX)}},
+        },
     [CVY_OP_ADAM] =
         {
             [CVY_PASS_UPDATE] = {5, {R(DW), U(W), U(MOMENTUM), U(MOMENT2), OPTIONAL_R(SCALE)}},
@@ -116,6 +161,24 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_UPDATE] = {2, {R(W), U(AVERAGE)}},
         },
+    [CVY_OP_CONCAT] =
+        {
+            [CVY_PASS_FORWARD] = {5, {R(X), R(X1), OPTIONAL_R(X2), OPTIONAL_R(X3), W(Y)}},
+        },
+    [CVY_OP_SLICE] =
+        {
+            [CVY_PASS_BACKWARD_DATA] = {2, {R(DY), W(DX)}},
+        },
+    [CVY_OP_GROUP_NORM] =
+        {
+            [CVY_PASS_FORWARD] = {6, {R(X), R(W), R(B), W(Y), W(MEAN), W(VARIANCE)}},
+            [CVY_PASS_BACKWARD] = {8, {R(X), R(DY), R(W), R(MEAN), R(VARIANCE), W(DX), W(DW), W(DB)}},
+        },
+    [CVY_OP_LOCAL_RESPONSE_NORM] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(X), R(DY), W(DX)}},
+        },
 };
 
 const cvy_signature *cvy_op_signature(cvy_op_kind kind, cvy_op_pass pass)
@@ -132,6 +195,7 @@ const char *cvy_op_kind_name(cvy_op_kind kind)
         [CVY_OP_POOL_MAX] = "max-pool",
         [CVY_OP_POOL_AVERAGE] = "average-pool",
         [CVY_OP_POOL_GLOBAL] = "global-pool",
+        [CVY_OP_POOL_ADAPTIVE] = "adaptive-pool",
         [CVY_OP_BATCH_NORM] = "batch-norm",
         [CVY_OP_RELU] = "relu",
         [CVY_OP_DROPOUT] = "dropout",
@@ -141,7 +205,19 @@ const char *cvy_op_kind_name(cvy_op_kind kind)
         [CVY_OP_REORDER] = "reorder",
         [CVY_OP_SGD] = "sgd",
         [CVY_OP_ADAMW] = "adamw",
+        [CVY_OP_RELU6] = "relu6",
+        [CVY_OP_LEAKY_RELU] = "leaky-relu",
+        [CVY_OP_SIGMOID] = "sigmoid",
+        [CVY_OP_TANH] = "tanh",
+        [CVY_OP_SILU] = "silu",
+        [CVY_OP_HARD_SWISH] = "hard-swish",
+        [CVY_OP_MULTIPLY] = "multiply",
+        [CVY_OP_STOCHASTIC_DEPTH] = "stochastic-depth",
         [CVY_OP_ADAM] = "adam",
+        [CVY_OP_CONCAT] = "concat",
+        [CVY_OP_SLICE] = "slice",
+        [CVY_OP_GROUP_NORM] = "group-norm",
+        [CVY_OP_LOCAL_RESPONSE_NORM] = "local-response-norm",
         [CVY_OP_SQUARE_SUM] = "square-sum",
         [CVY_OP_CLIP] = "clip",
         [CVY_OP_LARS] = "lars",
@@ -192,6 +268,9 @@ const char *cvy_role_name(cvy_role role)
         [CVY_ROLE_LOSS] = "loss",
         [CVY_ROLE_MOMENTUM] = "momentum",
         [CVY_ROLE_MOMENT2] = "moment2",
+        [CVY_ROLE_DX1] = "dx1",
+        [CVY_ROLE_X2] = "x2",
+        [CVY_ROLE_X3] = "x3",
         [CVY_ROLE_SQUARES] = "squares",
         [CVY_ROLE_SCALE] = "scale",
         [CVY_ROLE_AVERAGE] = "average",
@@ -243,11 +322,20 @@ bool cvy_op_in_place(const cvy_op *op, cvy_role role)
 {
     switch (op->kind) {
     case CVY_OP_RELU:
+    case CVY_OP_RELU6:
+    case CVY_OP_LEAKY_RELU:
+    case CVY_OP_SIGMOID:
+    case CVY_OP_TANH:
+    case CVY_OP_SILU:
+    case CVY_OP_HARD_SWISH:
+    case CVY_OP_MULTIPLY:
+    case CVY_OP_STOCHASTIC_DEPTH:
     case CVY_OP_DROPOUT: return role == (op->pass == CVY_PASS_FORWARD ? CVY_ROLE_X : CVY_ROLE_DY);
     case CVY_OP_ADD: return role == CVY_ROLE_X || role == CVY_ROLE_X1;
     case CVY_OP_BATCH_NORM:
         return (op->pass == CVY_PASS_INFERENCE && role == CVY_ROLE_X) ||
                ((op->pass == CVY_PASS_BACKWARD || op->pass == CVY_PASS_GRAD_APPLY) && role == CVY_ROLE_DY);
+    case CVY_OP_GROUP_NORM: return role == (op->pass == CVY_PASS_FORWARD ? CVY_ROLE_X : CVY_ROLE_DY);
     default: return false;
     }
 }

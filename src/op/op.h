@@ -23,18 +23,31 @@
  *                 `window` is u8 where the window has at most 256 positions, else i32; same format as y.
  * POOL_AVERAGE    divides by the window, or with count_padding off by the positions inside the input.
  * POOL_GLOBAL     y is n,c,1,1(,1).
+ * POOL_ADAPTIVE   position o of an axis is the mean over [floor(o in / out), ceil((o + 1) in / out)) of it: PyTorch's.
  * BATCH_NORM      y = w (x - mean) / sqrt(variance + epsilon) + b, statistics over n and space, variance biased.
  *                 dw = sum dy (x - mean) / sqrt(variance + epsilon), db = sum dy, dx = PyTorch's, all terms.
  *                 COMMIT: running = (1 - momentum) running + momentum new, with the variance times
  *                 count / (count - 1) (count 1: as it is).
- * RELU            y = max(x, 0); dx = y > 0 ? dy : 0. NaN stays NaN.
+ * RELU            y = max(x, 0); dx = y > 0 ? dy : 0. NaN stays NaN, here and in the activations that follow.
+ * RELU6           y = min(max(x, 0), 6); dx = 0 < y < 6 ? dy : 0.
+ * LEAKY_RELU      y = x > 0 ? x : slope x; dx = y > 0 ? dy : slope dy (slope >= 0, so y tells the sign of x).
+ * SIGMOID         y = 1 / (1 + exp(-x)); dx = dy y (1 - y).
+ * TANH            y = tanh(x); dx = dy (1 - y^2).
+ * SILU            y = x s with s = 1 / (1 + exp(-x)); dx = dy s (1 + x (1 - s)).
+ * HARD_SWISH      y = x min(max(x + 3, 0), 6) / 6; dx = dy times 0 where x < -3, 1 where x >= 3, else x / 3 + 1/2.
  * DROPOUT         an element is dropped where cvy_random_unit(word) < probability; word = lane e % 4 of
  *                 cvy_random_words(seed, DROPOUT, layer, step, sample_first + n, e / 4), e the logical element within
  *                 the sample; survivors times 1 / (1 - probability). dx the same of dy: the mask is drawn anew, not
  *                 kept.
- * SOFTMAX_CROSS_ENTROPY  x [n, classes]. loss[0] = loss_scale * sum over valid samples of -log p[label]; loss[1] is
- *                 the count of valid samples whose largest x (first of equals) is at the label.
- *                 dx = loss_scale (p - onehot), 0 for samples from `samples` on.
+ * STOCHASTIC_DEPTH  a sample is dropped, all of it, where cvy_random_unit(lane 0 of cvy_random_words(seed,
+ *                 STOCHASTIC_DEPTH, layer, step, sample_first + n, 0)) < probability, else multiplied with
+ *                 1 / (1 - probability); dx the same of dy.
+ * MULTIPLY        y = x x1 with x1 n,c,1,1(,1) (n,c where x is): one factor for a channel of a sample.
+ *                 dx = dy x1; dx1 = sum over space of dy x.
+ * SOFTMAX_CROSS_ENTROPY  x [n, classes]. loss[0] = loss_scale * sum over valid samples of - sum over classes of
+ *                 q log p, with q = (1 - smoothing) onehot + smoothing / classes; loss[1] is the count of valid
+ *                 samples whose largest x (first of equals) is at the label.
+ *                 dx = loss_scale (p - q), 0 for samples from `samples` on.
  * MEAN_SQUARED_ERROR  x and label [n, values]. loss[0] = loss_scale * sum over valid samples of mean over values of
  *                 (x - label)^2; loss[1] = 0. dx = loss_scale * 2 (x - label) / values, 0 for invalid samples.
  * SGD             g = dw + weight_decay w; v = momentum v + g (where there is `momentum`);
@@ -42,6 +55,12 @@
  * ADAMW           w *= 1 - learning_rate weight_decay; m = beta1 m + (1 - beta1) g; s = beta2 s + (1 - beta2) g^2;
  *                 w -= learning_rate (m / (1 - beta1^update)) / (sqrt(s / (1 - beta2^update)) + epsilon).
  * ADAM            g = dw + weight_decay w; then as ADAMW, without its decay.
+ * CONCAT          y is x, x1, … one after the other along the channels; their formats may differ.
+ * SLICE           the gradient of one input of a concat: dx is the channels of dy from `first` on.
+ * GROUP_NORM      y = w (x - mean) / sqrt(variance + epsilon) + b, statistics of each sample over the c / g channels of
+ *                 a group and space, variance biased; w and b by channel. Gradients as PyTorch's, all terms.
+ * LOCAL_RESPONSE_NORM  y = x scale^-beta, scale = k + alpha / size * sum of x^2 over the `size` channels from
+ *                 c - size / 2 on (rounded down), those that there are. dx differentiates scale too.
  * SQUARE_SUM      squares[slot] = sum of x^2, in double; the other places are not touched.
  * CLIP            scale[0] = min(1, clip_norm / (sqrt(sum of squares) + 1e-6)), PyTorch's.
  * LARS            r = 1, or where there are `squares`, |dw|^2 at slot and |w|^2 behind it:
@@ -72,7 +91,20 @@ typedef enum cvy_op_kind {
     CVY_OP_REORDER,     /**< same logical elements, other format or type; shapes may differ as a flatten does */
     CVY_OP_SGD,
     CVY_OP_ADAMW,
+    CVY_OP_POOL_ADAPTIVE, /**< mean over bins, to a given output; numbers are part of hashes: add at the end */
+    CVY_OP_RELU6,
+    CVY_OP_LEAKY_RELU,
+    CVY_OP_SIGMOID,
+    CVY_OP_TANH,
+    CVY_OP_SILU,
+    CVY_OP_HARD_SWISH,
+    CVY_OP_MULTIPLY,
+    CVY_OP_STOCHASTIC_DEPTH,
     CVY_OP_ADAM,
+    CVY_OP_CONCAT,
+    CVY_OP_SLICE,
+    CVY_OP_GROUP_NORM,
+    CVY_OP_LOCAL_RESPONSE_NORM,
     CVY_OP_SQUARE_SUM,
     CVY_OP_CLIP,
     CVY_OP_LARS,
@@ -104,7 +136,7 @@ typedef enum cvy_op_pass {
 /** What an operand is to its op. */
 typedef enum cvy_role {
     CVY_ROLE_X,                /**< first input */
-    CVY_ROLE_X1,               /**< second input of add */
+    CVY_ROLE_X1,               /**< second input of add, multiply, concat */
     CVY_ROLE_Y,                /**< output */
     CVY_ROLE_DX,               /**< gradient of the loss with respect to x */
     CVY_ROLE_DY,               /**< … to y */
@@ -112,8 +144,8 @@ typedef enum cvy_role {
     CVY_ROLE_B,                /**< bias (beta of a norm) */
     CVY_ROLE_DW,               /**< … to w */
     CVY_ROLE_DB,               /**< … to b */
-    CVY_ROLE_MEAN,             /**< [c], of this batch */
-    CVY_ROLE_VARIANCE,         /**< [c], of this batch, biased (divided by the count) */
+    CVY_ROLE_MEAN,             /**< [c], of this batch; [n, g] of a group norm */
+    CVY_ROLE_VARIANCE,         /**< as the mean, biased (divided by the count) */
     CVY_ROLE_RUNNING_MEAN,     /**< [c], over batches */
     CVY_ROLE_RUNNING_VARIANCE, /**< [c], over batches, unbiased */
     CVY_ROLE_WINDOW,           /**< max pooling: index (kd,kh,kw order) of the largest element, shaped as y */
@@ -122,6 +154,9 @@ typedef enum cvy_role {
     CVY_ROLE_LOSS,             /**< f64 [2]: loss of the batch (already scaled), correct predictions */
     CVY_ROLE_MOMENTUM,         /**< velocity of SGD; first moment of the Adams */
     CVY_ROLE_MOMENT2,          /**< second moment of the Adams */
+    CVY_ROLE_DX1,              /**< … to x1 */
+    CVY_ROLE_X2,               /**< third input of concat */
+    CVY_ROLE_X3,               /**< fourth input of concat */
     CVY_ROLE_SQUARES,          /**< f64 [slots]: sums of squares, of which each parameter has its places */
     CVY_ROLE_SCALE,            /**< f64 [1]: what clipping multiplies every gradient with */
     CVY_ROLE_AVERAGE,          /**< of a parameter over updates */
@@ -158,10 +193,22 @@ typedef struct cvy_op_params_norm {
                             GRAD_APPLY's means; BACKWARD is local and counts x) */
 } cvy_op_params_norm;
 
+typedef struct cvy_op_params_adaptive {
+    int64_t output[3]; /**< positions that come out along d, h, w; d is 1 in 2-D */
+} cvy_op_params_adaptive;
+
 typedef struct cvy_op_params_dropout {
     double probability; /**< of dropping; survivors are scaled by 1 / (1 - probability) */
     int32_t layer;      /**< index of the layer: part of the random counter */
 } cvy_op_params_dropout;
+
+typedef struct cvy_op_params_activation {
+    double slope; /**< of leaky relu below 0 */
+} cvy_op_params_activation;
+
+typedef struct cvy_op_params_loss {
+    double smoothing; /**< share of the label's weight that is spread evenly over all classes */
+} cvy_op_params_loss;
 
 typedef struct cvy_op_params_optimizer {
     double momentum;              /**< SGD */
@@ -172,6 +219,20 @@ typedef struct cvy_op_params_optimizer {
     double trust;                 /**< LARS */
     int64_t slot, slots;          /**< LARS, LAMB: the parameter's two places in `squares`, of so many */
 } cvy_op_params_optimizer;
+
+typedef struct cvy_op_params_slice {
+    int64_t first; /**< channel of dy that is channel 0 of dx */
+} cvy_op_params_slice;
+
+typedef struct cvy_op_params_group_norm {
+    double epsilon;
+    int64_t groups; /**< divides the channels */
+} cvy_op_params_group_norm;
+
+typedef struct cvy_op_params_response {
+    int64_t size; /**< channels that are summed over */
+    double alpha, beta, k;
+} cvy_op_params_response;
 
 typedef struct cvy_op_params_squares {
     int64_t slot, slots; /**< SQUARE_SUM writes one of so many places */
@@ -197,9 +258,15 @@ typedef struct cvy_op {
     cvy_op_pass pass;
     union {
         cvy_op_params_window window;       /**< CONVOLUTION, POOL_MAX, POOL_AVERAGE */
+        cvy_op_params_adaptive adaptive;   /**< POOL_ADAPTIVE */
         cvy_op_params_norm norm;           /**< BATCH_NORM */
-        cvy_op_params_dropout dropout;     /**< DROPOUT */
+        cvy_op_params_dropout dropout;     /**< DROPOUT, STOCHASTIC_DEPTH */
+        cvy_op_params_activation activation; /**< LEAKY_RELU */
+        cvy_op_params_loss loss;           /**< SOFTMAX_CROSS_ENTROPY */
         cvy_op_params_optimizer optimizer; /**< pass UPDATE, but for what stands below */
+        cvy_op_params_slice slice;         /**< SLICE */
+        cvy_op_params_group_norm group;    /**< GROUP_NORM */
+        cvy_op_params_response response;   /**< LOCAL_RESPONSE_NORM */
         cvy_op_params_squares squares;     /**< SQUARE_SUM, CLIP */
         cvy_op_params_average average;     /**< AVERAGE */
     } params;
@@ -257,17 +324,20 @@ cvy_status cvy_op_check(const cvy_op *op);
 
 /**
  * Whether the output (the first written operand) may lie on the memory of input @p role: every backend must then give
- * the same result in place. Said for relu, dropout, add, and batch norm's inference and dx on dy.
+ * the same result in place. Said for activations, dropout and stochastic depth (y on x, dx on dy), for multiply (the
+ * same; never on x1 or on dx1), add, batch norm's inference and dx on dy, and group norm's y on x and dx on dy.
  */
 bool cvy_op_in_place(const cvy_op *op, cvy_role role);
 
 /**
  * The description that an operand of @p role must have, given kind, pass, parameters and x: for outputs, statistics,
- * windows, probabilities, loss. Format plain for vectors and [n,c]; as x otherwise.
+ * windows, probabilities, loss. Format plain for vectors and [n,c]; as x otherwise. The inputs of a concat beside x
+ * have channels of their own: they are described as x.
  *
  * @param[in]  op        its parameters; operands are not looked at
  * @param[in]  x         the first input (for POOL…, with n)
- * @param[in]  filters   outputs of a convolution or dense layer; else not looked at
+ * @param[in]  filters   outputs of a convolution or dense layer, channels of a concat or of what is sliced; else not
+ *                       looked at
  * @retval CVY_ERR_INPUT a window does not fit into the input
  */
 cvy_status cvy_op_describe(const cvy_op *op, const cvy_tensor *x, int64_t filters, cvy_role role,

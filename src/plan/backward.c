@@ -44,12 +44,35 @@ static cvy_status share_gradient(cvy_builder *b, int layer)
         }
         int part = dy;
         if (l->kind->flow == CVY_FLOW_VIEW) {
-            cvy_buffer view =
-                cvy_builder_activation(b, l->input[i], CVY_CONTENT_OUTPUT_GRADIENT, CVY_FORMAT_PLAIN);
+            cvy_buffer view = cvy_builder_activation(b, l->input[i], CVY_CONTENT_OUTPUT_GRADIENT, CVY_FORMAT_PLAIN);
             view.part = layer;
             CVY_TRY(cvy_builder_add_view(b, dy, &view, &part));
         }
         CVY_TRY(cvy_builder_contribute(b, l->input[i], part));
+    }
+    return CVY_OK;
+}
+
+/* The gradient of every input is its channels of dy: a step for each that somebody wants. */
+static cvy_status slice_gradient(cvy_builder *b, int layer)
+{
+    const cvy_layer *l = &b->model->layer[layer];
+    cvy_op op = {.kind = CVY_OP_SLICE, .pass = CVY_PASS_BACKWARD_DATA};
+    int operand[2] = {b->layer[layer].gradient, -1};
+    for (int i = 0; i < l->inputs; i++) {
+        int source = l->input[i];
+        cvy_buffer dx = cvy_builder_activation(b, source, CVY_CONTENT_OUTPUT_GRADIENT, b->formats[layer].input);
+        if (b->layer[source].needs_gradient) {
+            dx.part = layer;
+            op.operands = 0;
+            CVY_TRY(cvy_builder_add_buffer(b, &dx, &operand[1]));
+            CVY_TRY(cvy_op_add(&op, CVY_ROLE_DY, &b->schedule->buffer[operand[0]].tensor));
+            CVY_TRY(cvy_op_add(&op, CVY_ROLE_DX, &dx.tensor));
+            cvy_step_spec spec = {CVY_STEP_KERNEL, CVY_PHASE_BACKWARD, layer};
+            CVY_TRY(cvy_builder_add_step(b, &spec, &op, operand));
+            CVY_TRY(cvy_builder_contribute(b, source, operand[1]));
+        }
+        op.params.slice.first += dx.tensor.shape.extent[1];
     }
     return CVY_OK;
 }
@@ -80,6 +103,8 @@ cvy_status cvy_build_backward(cvy_builder *b)
         }
         if (flow == CVY_FLOW_SUM || flow == CVY_FLOW_VIEW) {
             CVY_TRY(share_gradient(b, i));
+        } else if (flow == CVY_FLOW_CONCAT) {
+            CVY_TRY(slice_gradient(b, i));
         } else {
             CVY_TRY(build_passes(b, i));
         }

@@ -4,9 +4,12 @@
  */
 #include "plan/builder.h"
 
-/* Input @p i of a layer in the format in which it takes it; a reorder is added where that differs. */
+/* Input @p i of a layer, if it has so many, in the format that the layer takes; a reorder is added where it differs. */
 static cvy_status bind_input(cvy_builder *b, int layer, int i, cvy_phase phase, int *out)
 {
+    if (i >= b->model->layer[layer].inputs) {
+        return CVY_OK;
+    }
     int source = b->model->layer[layer].input[i];
     cvy_layer_buffers *from = &b->layer[source];
     cvy_format wanted = b->formats[layer].input;
@@ -23,12 +26,11 @@ static cvy_status bind_input(cvy_builder *b, int layer, int i, cvy_phase phase, 
     return CVY_OK;
 }
 
-/* A new buffer for a part of the gradient of a layer's input. */
-static cvy_status bind_input_gradient(cvy_builder *b, int layer, int *out)
+/* A new buffer for a part of the gradient of input @p i of a layer. */
+static cvy_status bind_input_gradient(cvy_builder *b, int layer, int i, int *out)
 {
-    int source = b->model->layer[layer].input[0];
-    cvy_buffer gradient =
-        cvy_builder_activation(b, source, CVY_CONTENT_OUTPUT_GRADIENT, b->formats[layer].input);
+    int source = b->model->layer[layer].input[i];
+    cvy_buffer gradient = cvy_builder_activation(b, source, CVY_CONTENT_OUTPUT_GRADIENT, b->formats[layer].input);
     gradient.part = layer;
     return cvy_builder_add_buffer(b, &gradient, out);
 }
@@ -101,6 +103,8 @@ static cvy_status bind_role(cvy_builder *b, const binding *at, const cvy_signatu
     switch (place->role) {
     case CVY_ROLE_X: return bind_input(b, at->layer, 0, at->phase, out);
     case CVY_ROLE_X1: return bind_input(b, at->layer, 1, at->phase, out);
+    case CVY_ROLE_X2: return bind_input(b, at->layer, 2, at->phase, out);
+    case CVY_ROLE_X3: return bind_input(b, at->layer, 3, at->phase, out);
     case CVY_ROLE_Y:
         if (own->output < 0) {
             cvy_buffer y = cvy_builder_activation(b, at->layer, CVY_CONTENT_OUTPUT, b->formats[at->layer].output);
@@ -109,7 +113,8 @@ static cvy_status bind_role(cvy_builder *b, const binding *at, const cvy_signatu
         *out = own->output;
         return CVY_OK;
     case CVY_ROLE_DY: *out = own->gradient; return CVY_OK;
-    case CVY_ROLE_DX: return bind_input_gradient(b, at->layer, out);
+    case CVY_ROLE_DX: return bind_input_gradient(b, at->layer, 0, out);
+    case CVY_ROLE_DX1: return bind_input_gradient(b, at->layer, 1, out);
     case CVY_ROLE_W:
     case CVY_ROLE_B:
     case CVY_ROLE_RUNNING_MEAN:
@@ -144,6 +149,19 @@ static cvy_status settle_gradients(cvy_builder *b, int layer)
     return CVY_OK;
 }
 
+/* What the pass made of the gradients of its layer's inputs; one layer that is both inputs gets both parts. */
+static cvy_status contribute_gradients(cvy_builder *b, const cvy_layer *layer, const cvy_op *op, const int *operand)
+{
+    static const cvy_role roles[] = {CVY_ROLE_DX, CVY_ROLE_DX1};
+    for (int i = 0; i < 2 && i < layer->inputs; i++) {
+        int at = cvy_op_index(op, roles[i]);
+        if (at >= 0) {
+            CVY_TRY(cvy_builder_contribute(b, layer->input[i], operand[at]));
+        }
+    }
+    return CVY_OK;
+}
+
 cvy_status cvy_build_pass(cvy_builder *b, int layer, cvy_op_pass pass, cvy_phase phase)
 {
     const cvy_layer *l = &b->model->layer[layer];
@@ -164,9 +182,6 @@ cvy_status cvy_build_pass(cvy_builder *b, int layer, cvy_op_pass pass, cvy_phase
     }
     cvy_step_kind kind = pass == CVY_PASS_COMMIT ? CVY_STEP_UPDATE : CVY_STEP_KERNEL;
     CVY_TRY(cvy_builder_add_step(b, &(cvy_step_spec){kind, phase, layer}, &at.op, operand));
-    int dx = cvy_op_index(&at.op, CVY_ROLE_DX);
-    if (dx >= 0) {
-        CVY_TRY(cvy_builder_contribute(b, l->input[0], operand[dx]));
-    }
+    CVY_TRY(contribute_gradients(b, l, &at.op, operand));
     return cvy_op_find(&at.op, CVY_ROLE_DW) && pass != CVY_PASS_GRAD_APPLY ? settle_gradients(b, layer) : CVY_OK;
 }

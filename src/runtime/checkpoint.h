@@ -32,10 +32,14 @@ typedef struct cvy_position {
 cvy_status cvy_checkpoint_save(const char *folder, const cvy_state *state, const cvy_position *position);
 
 /**
- * Keep the last @p keep checkpoints of a folder and the one of step @p best_step (-1: none); remove the others and what
- * broken saves left.
+ * Keep the last @p keep checkpoints up to step @p newest_step, that of the save just made, and the one of step
+ * @p best_step (-1: none); remove the others and what broken saves left. Later ones stay and do not count: a resume has
+ * passed them over as damaged, and they must not push out whole ones.
  */
-cvy_status cvy_checkpoint_prune(const char *folder, int keep, int64_t best_step);
+cvy_status cvy_checkpoint_prune(const char *folder, int keep, int64_t newest_step, int64_t best_step);
+
+/** Count the checkpoints of a folder, whole or damaged; what broken saves left is none. */
+cvy_status cvy_checkpoint_count(const char *folder, int *count_out);
 
 /**
  * Find the newest whole checkpoint of a folder (checksums hold).

@@ -57,8 +57,7 @@ static json_t *make_record(const cvy_checkpoint_record *record)
                      "samples_total", (json_int_t)at->samples_total, "epoch_loss_sum",
                      cvy_json_real(at->epoch_loss_sum), "epoch_correct", (json_int_t)at->epoch_correct, "best_metric",
                      cvy_json_real(at->best_metric), "best_step", (json_int_t)at->best_step, "seed",
-                     cvy_json_word(at->seed), "model_hash", cvy_json_word(at->model_hash), "files",
-                     make_files(record));
+                     cvy_json_word(at->seed), "model_hash", cvy_json_word(at->model_hash), "files", make_files(record));
 }
 
 cvy_status cvy_checkpoint_record_save(const char *folder, const cvy_checkpoint_record *record)

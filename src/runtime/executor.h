@@ -55,7 +55,7 @@ cvy_status cvy_executor_run(cvy_executor *executor, cvy_schedule_kind kind, cons
 /** Memory of a buffer of a schedule. Valid as long as the executor; transient ones only while they live. */
 void *cvy_executor_memory(const cvy_executor *executor, cvy_schedule_kind kind, int buffer);
 
-/** Index of the buffer of a content, layer or parameter (-1: any) and part (-1: any); -1 if absent. */
+/** Index of the last buffer of a content that a schedule made, of a layer and parameter (-1: any); -1 if absent. */
 int cvy_executor_find(const cvy_executor *executor, cvy_schedule_kind kind, cvy_content content, int layer,
                       int parameter);
 

@@ -69,43 +69,34 @@ void cvy_executor_release_state(cvy_executor *e)
     cvy_free(e->state.tensor);
 }
 
-/* Element @p i of a parameter at its birth: two words a uniform number, four a pair of normal ones. */
-static double draw_element(const cvy_init *init, uint64_t seed, int parameter, int64_t i)
+/* A parameter at its birth. */
+typedef struct birth {
+    const cvy_init *init;
+    uint64_t seed;
+    int parameter;
+} birth;
+
+/* Element @p i: two words a uniform number, four a pair of normal ones. */
+static double draw_element(const void *context, int64_t i)
 {
-    uint32_t block = (uint32_t)(i / 2);
-    cvy_words words = cvy_random_words(seed, CVY_PURPOSE_INITIALISATION, (uint32_t)parameter, 0,
-                                       (uint32_t)((uint64_t)(i / 2) >> 32), block);
+    const birth *b = context;
+    int64_t pair = i / 2;
+    cvy_words words = cvy_random_words(b->seed, CVY_PURPOSE_INITIALISATION, (uint32_t)b->parameter, 0,
+                                       (uint32_t)((uint64_t)pair >> 32), (uint32_t)pair);
     int lane = (int)(i % 2);
     double uniform = 2.0 * cvy_random_unit_double(words.v[2 * lane], words.v[2 * lane + 1]) - 1.0;
     double normal[2];
-    cvy_random_normal_pair(words, normal);
-    switch (init->kind) {
+    switch (b->init->kind) {
     case CVY_INIT_ZERO: return 0.0;
     case CVY_INIT_ONE: return 1.0;
-    case CVY_INIT_KAIMING: return normal[lane] * sqrt(2.0 / init->fan_out);
-    case CVY_INIT_XAVIER: return uniform * sqrt(6.0 / (init->fan_in + init->fan_out));
-    case CVY_INIT_UNIFORM: return uniform / sqrt(init->fan_in);
-    case CVY_INIT_NORMAL: return normal[lane] * init->scale;
+    case CVY_INIT_XAVIER: return uniform * sqrt(6.0 / (b->init->fan_in + b->init->fan_out));
+    case CVY_INIT_UNIFORM: return uniform / sqrt(b->init->fan_in);
+    case CVY_INIT_KAIMING:
+    case CVY_INIT_NORMAL:
+        cvy_random_normal_pair(words, normal);
+        return normal[lane] * (b->init->kind == CVY_INIT_NORMAL ? b->init->scale : sqrt(2.0 / b->init->fan_out));
     }
     return 0.0;
-}
-
-static cvy_status initialise_parameter(const cvy_model *model, int parameter, const cvy_state_tensor *tensor,
-                                       uint64_t seed)
-{
-    const cvy_parameter_spec *spec = &model->parameter[parameter].spec;
-    cvy_tensor logical = {.shape = spec->shape, .dtype = CVY_F64, .format = CVY_FORMAT_PLAIN};
-    int64_t elements = cvy_shape_elements(&spec->shape);
-    double *value = cvy_calloc((size_t)elements, sizeof *value);
-    if (!value) {
-        return CVY_ERR_MEMORY;
-    }
-    for (int64_t i = 0; i < elements; i++) {
-        value[i] = draw_element(&spec->init, seed, parameter, i);
-    }
-    cvy_status status = cvy_tensor_copy(&logical, value, &tensor->tensor, tensor->data);
-    cvy_free(value);
-    return status;
 }
 
 cvy_status cvy_executor_initialise(cvy_executor *e, uint64_t seed)
@@ -113,7 +104,8 @@ cvy_status cvy_executor_initialise(cvy_executor *e, uint64_t seed)
     memset(e->persistent.base, 0, e->persistent.bytes);
     for (int i = 0; i < e->plan->model->parameters; i++) {
         const cvy_state_tensor *tensor = cvy_state_find(&e->state, e->plan->model->parameter[i].name);
-        CVY_TRY(initialise_parameter(e->plan->model, i, tensor, seed));
+        const birth b = {.init = &e->plan->model->parameter[i].spec.init, .seed = seed, .parameter = i};
+        cvy_tensor_fill(&tensor->tensor, tensor->data, draw_element, &b);
     }
     cvy_executor_start_averages(e);
     return CVY_OK;

@@ -62,8 +62,7 @@ static int compare_seconds(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-cvy_status cvy_session_profile(const cvy_session *session, unsigned schedules, cvy_profile_row **row_out,
-                               int *rows_out)
+cvy_status cvy_session_profile(const cvy_session *session, unsigned schedules, cvy_profile_row **row_out, int *rows_out)
 {
     cvy_profile_row *row = cvy_calloc(MAX_ROWS, sizeof *row);
     if (!row) {

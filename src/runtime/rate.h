@@ -32,7 +32,7 @@ cvy_status cvy_rate_read_milestones(const char *text, double epoch_samples, cvy_
 
 /**
  * The rate for the batch that starts after @p samples samples and has @p batch of them. Warm-up is taken at the batch's
- * end, so that the first batch learns; after it the schedule runs from the end of warm-up.
+ * end, so that the first batch learns. A cosine then runs from the end of warm-up; steps are counted from the start.
  */
 double cvy_rate_at(const cvy_rate *rate, double samples, double batch);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "machine/machine.h"
 
 enum { DATA_SLOTS = 3 };
@@ -45,6 +46,8 @@ static cvy_status check_options(const cvy_train_options *o)
                 "batch: expected 1 to 16777216 samples, got %lld", (long long)o->batch);
     CVY_REQUIRE(o->threads >= 0 && o->threads <= 4096, CVY_ERR_INPUT, "threads: expected 1 to 4096, got %d",
                 o->threads);
+    CVY_REQUIRE(o->data_threads >= 0 && o->data_threads <= CVY_LOADER_MAX_THREADS, CVY_ERR_INPUT,
+                "data-threads: expected 1 to %d, got %d", CVY_LOADER_MAX_THREADS, o->data_threads);
     CVY_REQUIRE((size_t)o->optimizer < sizeof rules / sizeof rules[0], CVY_ERR_INPUT, "no optimizer of number %d",
                 (int)o->optimizer);
     CVY_REQUIRE(isfinite(o->learning_rate) && o->learning_rate >= 0.0, CVY_ERR_INPUT,
@@ -88,7 +91,10 @@ static cvy_status open_data(cvy_session *session, const cvy_train_options *optio
                                .target = session->classes ? CVY_TARGET_CLASS : CVY_TARGET_VALUES,
                                .classes = session->model->layer[cvy_model_output(session->model)].output.extent[1],
                                .train_count = options->train_samples,
-                               .test_count = options->test_samples};
+                               .test_count = options->test_samples,
+                               .mean = options->mean,
+                               .std = options->std,
+                               .augmentation = {options->crop_padding, options->hflip}};
     wanted.sample.dims = input->dims - 1;
     memcpy(wanted.sample.extent, input->extent + 1, sizeof(int64_t) * (size_t)(input->dims - 1));
     CVY_REQUIRE(options->data, CVY_ERR_INPUT, "no data: give --data a folder, or one of digits, random");
@@ -109,6 +115,19 @@ static cvy_optimizer choose_optimizer(const cvy_train_options *o)
                                                  .clip_value = o->clip_value,
                                                  .trust = o->trust};
     return optimizer;
+}
+
+/* What the machine does not have is better said before it is taken: the system would kill the process in silence. */
+static cvy_status check_memory(const cvy_session *session)
+{
+    char needed[CVY_UNIT_TEXT], there[CVY_UNIT_TEXT];
+    int64_t bytes = session->plan->persistent_bytes + session->plan->transient_bytes;
+    int64_t memory_bytes = session->machine.device.memory_bytes;
+    CVY_REQUIRE(memory_bytes == 0 || bytes <= memory_bytes, CVY_ERR_INFEASIBLE,
+                "%s takes %s of tensors at batch %lld, this machine has %s: a smaller batch takes less",
+                cvy_model_name(session->model), cvy_print_bytes((double)bytes, needed),
+                (long long)session->plan->options.batch, cvy_print_bytes((double)memory_bytes, there));
+    return CVY_OK;
 }
 
 static cvy_status make_plan(cvy_session *session, const cvy_train_options *options, bool training)
@@ -132,9 +151,11 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
         wanted.label_bytes *= session->model->layer[cvy_model_output(session->model)].output.extent[1];
     }
     CVY_TRY(find_layout(options->layout, &wanted.layout));
-    CVY_TRY(cvy_backend_chain_find(options->double_precision && !options->backend ? "ref" : options->backend,
-                                   &wanted.backends));
-    return cvy_plan_create(session->model, &wanted, &session->plan);
+    CVY_REQUIRE(!options->double_precision || !options->backend || strcmp(options->backend, "ref") == 0, CVY_ERR_INPUT,
+                "backend %s computes in single precision; double precision is for backend ref", options->backend);
+    CVY_TRY(cvy_backend_chain_find(options->double_precision ? "ref" : options->backend, &wanted.backends));
+    CVY_TRY(cvy_plan_create(session->model, &wanted, &session->plan));
+    return check_memory(session);
 }
 
 static cvy_status set_up(cvy_session *session, const cvy_train_options *options, bool training, bool with_data)
@@ -173,9 +194,11 @@ cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_option
 {
     cvy_loader_options wanted = {.split = split,
                                  .shuffle = split == CVY_SPLIT_TRAIN,
+                                 .augment = split == CVY_SPLIT_TRAIN,
                                  .seed = options->seed,
                                  .batch = options->batch,
                                  .slots = DATA_SLOTS,
+                                 .threads = options->data_threads,
                                  .memory = cvy_executor_slots(session->executor)};
     return cvy_loader_create(session->data, &wanted, loader_out);
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/rate.h"
@@ -31,10 +32,18 @@ typedef struct training {
     double evaluation_s;  /* spent evaluating and saving, not training */
 } training;
 
+static int64_t count_steps_an_epoch(const training *t) { return cvy_ceil_div(t->samples, t->options->batch); }
+
 static int64_t count_steps(const training *t)
 {
-    int64_t per_epoch = (t->samples + t->options->batch - 1) / t->options->batch;
-    return t->options->steps > 0 ? t->options->steps : t->options->epochs * per_epoch;
+    return t->options->steps > 0 ? t->options->steps : t->options->epochs * count_steps_an_epoch(t);
+}
+
+/* Samples of the whole training: the last batch of an epoch may be smaller than the others. */
+static double count_samples(const training *t)
+{
+    int64_t epochs = t->steps_total / count_steps_an_epoch(t), rest = t->steps_total % count_steps_an_epoch(t);
+    return (double)epochs * (double)t->samples + (double)rest * (double)t->options->batch;
 }
 
 static cvy_status set_rate(training *t)
@@ -45,8 +54,7 @@ static cvy_status set_rate(training *t)
     t->rate = (cvy_rate){.kind = o->rate,
                          .base = o->learning_rate * growth,
                          .warmup_samples = o->warmup_epochs * samples,
-                         .total_samples = o->steps > 0 ? (double)o->steps * (double)o->batch
-                                                       : (double)o->epochs * samples,
+                         .total_samples = count_samples(t),
                          .step_samples = o->step_epochs * samples,
                          .gamma = o->gamma,
                          .power = o->power};
@@ -122,6 +130,14 @@ static void warn(const training *t, const char *line)
     }
 }
 
+/* What began at @p start_s and ends now was not training: no rate counts it. */
+static void pause_clocks(training *t, double start_s)
+{
+    double seconds = cvy_clock_s() - start_s;
+    t->evaluation_s += seconds;
+    t->window_s += seconds;
+}
+
 /* ---- checkpoints ---- */
 
 /* A failed save does not end the training: the next one may find room; the last one's failure does. */
@@ -133,7 +149,7 @@ static cvy_status save_checkpoint(training *t, bool last)
     }
     cvy_status status = cvy_run_folder_save(&t->folder, cvy_executor_state(t->session.executor), &t->position,
                                             t->options->keep_checkpoints);
-    t->evaluation_s += cvy_clock_s() - start_s;
+    pause_clocks(t, start_s);
     if (status == CVY_OK) {
         snprintf(t->result->checkpoint, sizeof t->result->checkpoint, "%s", t->folder.last_checkpoint);
         if (t->observer && t->observer->checkpoint) {
@@ -146,17 +162,30 @@ static cvy_status save_checkpoint(training *t, bool last)
     return status;
 }
 
+/* At the end of an epoch, or every so many steps. */
+static bool is_checkpoint_due(const training *t)
+{
+    int64_t every = t->options->checkpoint_every;
+    return every > 0 ? t->position.step % every == 0 : t->position.sample == 0;
+}
+
 /* ---- epochs ---- */
 
-static cvy_status finish_epoch(training *t, double epoch_start_s, double wait_start_s)
+/* Where this process took up an epoch: rates are of what it trained itself. */
+typedef struct epoch_start {
+    double clock_s, wait_s;
+    int64_t sample;
+} epoch_start;
+
+static cvy_status finish_epoch(training *t, const epoch_start *start)
 {
     cvy_position *p = &t->position;
     cvy_evaluation evaluation = {.loss = NAN, .accuracy = NAN};
-    double seconds = cvy_clock_s() - epoch_start_s;
+    double seconds = cvy_clock_s() - start->clock_s;
     if (cvy_data_get_info(t->session.data)->count[CVY_SPLIT_TEST] > 0) {
         double start_s = cvy_clock_s();
         CVY_TRY(cvy_session_evaluate(&t->session, t->options, NULL, &evaluation));
-        t->evaluation_s += cvy_clock_s() - start_s;
+        pause_clocks(t, start_s);
     }
     double metric = t->session.classes ? evaluation.accuracy : -evaluation.loss;
     bool best = metric > p->best_metric;
@@ -168,8 +197,8 @@ static cvy_status finish_epoch(training *t, double epoch_start_s, double wait_st
                                .validation_loss = evaluation.loss,
                                .validation_accuracy = evaluation.accuracy,
                                .seconds = seconds,
-                               .images_per_s = (double)p->sample / seconds,
-                               .data_wait_share = (cvy_loader_wait_s(t->loader) - wait_start_s) / seconds,
+                               .images_per_s = (double)(p->sample - start->sample) / seconds,
+                               .data_wait_share = (cvy_loader_wait_s(t->loader) - start->wait_s) / seconds,
                                .best = best};
     if (best) {
         p->best_metric = metric;
@@ -190,7 +219,7 @@ static cvy_status finish_epoch(training *t, double epoch_start_s, double wait_st
         t->observer->epoch(t->observer->context, &result);
     }
     bool last = p->step >= t->steps_total;
-    return t->options->checkpoint_every == 0 || best || last ? save_checkpoint(t, last) : CVY_OK;
+    return best || last || is_checkpoint_due(t) ? save_checkpoint(t, last) : CVY_OK;
 }
 
 static cvy_status train_batch(training *t, const cvy_batch *batch)
@@ -224,8 +253,7 @@ static bool stop_asked(const training *t) { return t->options->stop && *t->optio
 /* Batches until the epoch, the training or the user's patience ends. */
 static cvy_status train_epoch(training *t)
 {
-    double start_s = cvy_clock_s();
-    double wait_start_s = cvy_loader_wait_s(t->loader);
+    epoch_start start = {cvy_clock_s(), cvy_loader_wait_s(t->loader), t->position.sample};
     if (t->position.sample < t->samples) {
         CVY_TRY(cvy_loader_start(t->loader, (uint32_t)t->position.epoch, t->position.sample));
     }
@@ -237,15 +265,26 @@ static cvy_status train_epoch(training *t)
         CVY_TRY(cvy_loader_next(t->loader, &batch));
         CVY_TRY(train_batch(t, &batch));
         cvy_loader_release(t->loader, &batch);
-        if (t->options->checkpoint_every > 0 && t->position.step % t->options->checkpoint_every == 0 &&
-            t->position.step < t->steps_total) {
+        bool ends = t->position.step == t->steps_total || t->position.sample == t->samples;
+        if (!ends && is_checkpoint_due(t)) { /* at an end finish_epoch() saves, once the epoch's line is written */
             CVY_TRY(save_checkpoint(t, false));
         }
     }
-    return finish_epoch(t, start_s, wait_start_s);
+    return finish_epoch(t, &start);
 }
 
 /* ---- the whole ---- */
+
+/* The batches that are left of the epoch must be those that the plan was made for. */
+static cvy_status check_position(const training *t, const char *from)
+{
+    int64_t sample = t->position.sample, batch = t->options->batch;
+    CVY_REQUIRE(sample == t->samples || (sample < t->samples && sample % batch == 0), CVY_ERR_INPUT,
+                "%s: saved %lld samples into an epoch; a training set of %lld in batches of %lld has no batch that "
+                "begins there",
+                from, (long long)sample, (long long)t->samples, (long long)batch);
+    return CVY_OK;
+}
 
 static cvy_status start_state(training *t)
 {
@@ -264,6 +303,7 @@ static cvy_status start_state(training *t)
     }
     if (t->options->resume) {
         CVY_TRY_GOTO(status, done, cvy_run_folder_resume(&t->folder, &state, &t->position, &from, &skipped));
+        CVY_TRY_GOTO(status, done, check_position(t, from));
     }
     CVY_TRY_GOTO(status, done, cvy_run_folder_open_metrics(&t->folder, t->session.plan, &t->position));
     tell_start(t, from, skipped);
@@ -277,8 +317,8 @@ static cvy_status loop(training *t)
     t->start_s = t->window_s = cvy_clock_s();
     t->start_samples = t->position.samples_total;
     cvy_status status = CVY_OK;
-    while (status == CVY_OK && t->position.step < t->steps_total) {
-        status = train_epoch(t);
+    while (status == CVY_OK && (t->position.step < t->steps_total || t->position.sample == t->samples)) {
+        status = train_epoch(t); /* a run that was stopped in the last epoch's evaluation has this one still to make */
     }
     if (status == CVY_STOPPED && t->folder.path) {
         cvy_status saved = save_checkpoint(t, true);

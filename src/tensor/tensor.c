@@ -216,3 +216,18 @@ cvy_status cvy_tensor_copy(const cvy_tensor *source, const void *from, const cvy
     }
     return CVY_OK;
 }
+
+void cvy_tensor_fill(const cvy_tensor *target, void *to, double (*value)(const void *context, int64_t element),
+                     const void *context)
+{
+    int64_t elements = cvy_shape_elements(&target->shape);
+    cvy_layout layout = cvy_tensor_layout(target);
+    int64_t at[CVY_MAX_DIMS] = {0};
+    if (layout.elements != elements) {
+        memset(to, 0, (size_t)(layout.elements * cvy_dtype_bytes(target->dtype)));
+    }
+    for (int64_t i = 0; i < elements; i++) {
+        store_element(target->dtype, to, cvy_layout_offset(&layout, at), value(context, i));
+        next_index(&target->shape, at);
+    }
+}

@@ -96,4 +96,11 @@ static inline int64_t cvy_layout_offset(const cvy_layout *layout, const int64_t 
  */
 cvy_status cvy_tensor_copy(const cvy_tensor *source, const void *from, const cvy_tensor *target, void *to);
 
+/**
+ * Give every logical element the value that @p value has for its number in logical order; padding becomes zero. Takes
+ * no memory, so that parameters of any size can be born.
+ */
+void cvy_tensor_fill(const cvy_tensor *target, void *to, double (*value)(const void *context, int64_t element),
+                     const void *context);
+
 #endif

@@ -16,11 +16,12 @@ typedef struct test_shape {
     const char *name;
     cvy_op op;       /**< kind and parameters */
     cvy_shape x;     /**< the input; the parameter of an optimizer; the source of a reorder */
-    int64_t filters; /**< outputs of a convolution or dense layer */
+    int64_t filters; /**< outputs of a convolution or dense layer; channels of a concat, of what is sliced */
     bool optional;   /**< with the optional operands: bias, velocity */
     cvy_shape y;     /**< of a reorder; 0 dimensions: as x */
     bool grouped;    /**< a reorder of weights with a leading g */
     int64_t samples; /**< valid samples of a loss; 0: all */
+    int64_t others[3]; /**< channels of the inputs of a concat beside x; 0: there is none */
     bool clipped;    /**< a rule with the scale of clipping */
 } test_shape;
 
@@ -36,8 +37,13 @@ typedef struct test_shape {
 #define POOL_MAX(...) {.kind = CVY_OP_POOL_MAX, .params.window = {.window = __VA_ARGS__, .groups = 1}}
 #define POOL_AVERAGE(counted, ...) \
     {.kind = CVY_OP_POOL_AVERAGE, .params.window = {.window = __VA_ARGS__, .groups = 1, .count_padding = counted}}
+#define ADAPTIVE(od, oh, ow) {.kind = CVY_OP_POOL_ADAPTIVE, .params.adaptive = {{od, oh, ow}}}
 #define BATCH_NORM(total) {.kind = CVY_OP_BATCH_NORM, .params.norm = {.epsilon = 1e-5, .momentum = 0.1, .count = total}}
 #define DROPOUT(p, index) {.kind = CVY_OP_DROPOUT, .params.dropout = {.probability = p, .layer = index}}
+#define LEAKY_RELU(below) {.kind = CVY_OP_LEAKY_RELU, .params.activation = {.slope = below}}
+#define STOCHASTIC_DEPTH(p, index) \
+    {.kind = CVY_OP_STOCHASTIC_DEPTH, .params.dropout = {.probability = p, .layer = index}}
+#define SMOOTHED(share) {.kind = CVY_OP_SOFTMAX_CROSS_ENTROPY, .params.loss = {.smoothing = share}}
 #define SGD(m, n, decay) \
     {.kind = CVY_OP_SGD, .params.optimizer = {.momentum = m, .nesterov = n, .weight_decay = decay}}
 #define ADAMW(decay)        \
@@ -47,6 +53,11 @@ typedef struct test_shape {
 #define ADAM(decay)        \
     {.kind = CVY_OP_ADAM, \
      .params.optimizer = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = decay}}
+#define SLICE(channel) {.kind = CVY_OP_SLICE, .params.slice.first = channel}
+#define GROUP_NORM(g) {.kind = CVY_OP_GROUP_NORM, .params.group = {.epsilon = 1e-5, .groups = g}}
+#define RESPONSE(size_, alpha_, beta_, k_)   \
+    {.kind = CVY_OP_LOCAL_RESPONSE_NORM, \
+     .params.response = {.size = size_, .alpha = alpha_, .beta = beta_, .k = k_}}
 /* Every number of a rule at once; two places of its own in `squares`. */
 #define RULE(kind_, cut)                                                                                     \
     {.kind = kind_, .params.optimizer = {.momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8,     \
@@ -124,6 +135,11 @@ static const test_shape test_shapes[] = {
     CASE("global pool", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 19, 7, 5)),
     CASE("global pool 3-D", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 8, 3, 4, 5)),
 
+    CASE("adaptive pool 7x5 to 3x2", ADAPTIVE(1, 3, 2), DIMS(2, 11, 7, 5)),
+    CASE("adaptive pool 2x2 to 6x6 (alexnet, small)", ADAPTIVE(1, 6, 6), DIMS(2, 8, 2, 2)),
+    CASE("adaptive pool to itself", ADAPTIVE(1, 4, 4), DIMS(1, 3, 4, 4)),
+    CASE("adaptive pool 3-D", ADAPTIVE(2, 3, 1), DIMS(2, 5, 5, 4, 3)),
+
     CASE("batch norm", BATCH_NORM(3 * 6 * 5), DIMS(3, 7, 6, 5)),
     CASE("batch norm, 16 channels", BATCH_NORM(2 * 5 * 7), DIMS(2, 16, 5, 7)),
     CASE("batch norm 3-D", BATCH_NORM(2 * 3 * 4 * 5), DIMS(2, 3, 3, 4, 5)),
@@ -157,6 +173,58 @@ static const test_shape test_shapes[] = {
     CASE("adamw", ADAMW(0.01), DIMS(6, 5, 3, 3)),
     CASE("adamw of a vector", ADAMW(0.0), DIMS(19)),
     CASE("adam", ADAM(0.01), DIMS(6, 5, 3, 3)),
+
+    CASE("relu6", {.kind = CVY_OP_RELU6}, DIMS(2, 11, 5, 7)),
+    CASE("relu6 of vectors", {.kind = CVY_OP_RELU6}, DIMS(4, 37)),
+    CASE("leaky relu", LEAKY_RELU(0.125), DIMS(2, 11, 5, 7)),
+    CASE("leaky relu 3-D, slope 0", LEAKY_RELU(0.0), DIMS(1, 6, 3, 4, 5)),
+    CASE("sigmoid", {.kind = CVY_OP_SIGMOID}, DIMS(2, 11, 5, 7)),
+    CASE("sigmoid 3-D", {.kind = CVY_OP_SIGMOID}, DIMS(1, 6, 3, 4, 5)),
+    CASE("sigmoid of vectors", {.kind = CVY_OP_SIGMOID}, DIMS(4, 37)),
+    CASE("sigmoid of factors", {.kind = CVY_OP_SIGMOID}, DIMS(3, 21, 1, 1)),
+    CASE("tanh", {.kind = CVY_OP_TANH}, DIMS(2, 11, 5, 7)),
+    CASE("tanh of vectors", {.kind = CVY_OP_TANH}, DIMS(4, 37)),
+    CASE("silu", {.kind = CVY_OP_SILU}, DIMS(2, 11, 5, 7)),
+    CASE("silu 3-D", {.kind = CVY_OP_SILU}, DIMS(1, 6, 3, 4, 5)),
+    CASE("hard swish", {.kind = CVY_OP_HARD_SWISH}, DIMS(2, 11, 5, 7)),
+    CASE("hard swish of vectors", {.kind = CVY_OP_HARD_SWISH}, DIMS(4, 37)),
+    CASE("multiply", {.kind = CVY_OP_MULTIPLY}, DIMS(3, 11, 5, 7)),
+    CASE("multiply, 16 channels", {.kind = CVY_OP_MULTIPLY}, DIMS(2, 16, 4, 3)),
+    CASE("multiply 3-D", {.kind = CVY_OP_MULTIPLY}, DIMS(2, 6, 3, 4, 5)),
+    CASE("multiply of one position", {.kind = CVY_OP_MULTIPLY}, DIMS(3, 13, 1, 1)),
+    CASE("multiply of vectors", {.kind = CVY_OP_MULTIPLY}, DIMS(4, 37)),
+    CASE("stochastic depth 0.5", STOCHASTIC_DEPTH(0.5, 3), DIMS(6, 11, 5, 7)),
+    CASE("stochastic depth of vectors", STOCHASTIC_DEPTH(0.3, 4), DIMS(9, 37)),
+    CASE("stochastic depth of nothing", STOCHASTIC_DEPTH(0.0, 1), DIMS(2, 6, 3, 4, 5)),
+    CASE("smoothed cross-entropy", SMOOTHED(0.1), DIMS(6, 10)),
+    CASE("smoothed cross-entropy, 3 samples of 5 valid", SMOOTHED(0.25), DIMS(5, 17), .samples = 3),
+    CASE("cross-entropy with all classes alike", SMOOTHED(1.0), DIMS(4, 7)),
+
+    CASE("concat", {.kind = CVY_OP_CONCAT}, DIMS(2, 7, 5, 3), .others = {6}, .filters = 13),
+    CASE("concat of 3, whole blocks and a rest", {.kind = CVY_OP_CONCAT}, DIMS(2, 16, 4, 5), .others = {8, 11},
+         .filters = 35),
+    CASE("concat of 4", {.kind = CVY_OP_CONCAT}, DIMS(3, 5, 3, 7), .others = {1, 19, 3}, .filters = 28),
+    CASE("concat 3-D", {.kind = CVY_OP_CONCAT}, DIMS(1, 8, 3, 2, 5), .others = {3}, .filters = 11),
+    CASE("concat of vectors", {.kind = CVY_OP_CONCAT}, DIMS(4, 9), .others = {2, 6}, .filters = 17),
+    CASE("slice from the first", SLICE(0), DIMS(2, 7, 5, 3), .filters = 13),
+    CASE("slice to the last", SLICE(7), DIMS(2, 6, 5, 3), .filters = 13),
+    CASE("slice of whole blocks", SLICE(16), DIMS(2, 8, 4, 5), .filters = 35),
+    CASE("slice across blocks", SLICE(6), DIMS(3, 19, 3, 7), .filters = 28),
+    CASE("slice 3-D", SLICE(8), DIMS(1, 3, 3, 2, 5), .filters = 11),
+    CASE("slice of vectors", SLICE(9), DIMS(4, 2), .filters = 17),
+    CASE("group norm", GROUP_NORM(3), DIMS(3, 15, 6, 5)),
+    CASE("group norm, 4 groups of 8", GROUP_NORM(4), DIMS(2, 32, 5, 7)),
+    CASE("group norm of all channels", GROUP_NORM(1), DIMS(2, 11, 4, 5)),
+    CASE("group norm of each channel", GROUP_NORM(9), DIMS(2, 9, 4, 5)),
+    CASE("group norm 3-D", GROUP_NORM(2), DIMS(2, 6, 3, 4, 5)),
+    CASE("group norm of vectors", GROUP_NORM(4), DIMS(3, 20)),
+    CASE("response norm (alexnet)", RESPONSE(5, 1e-4, 0.75, 2.0), DIMS(2, 21, 5, 7)),
+    CASE("response norm, strong", RESPONSE(3, 2.0, 0.75, 1.0), DIMS(2, 13, 4, 5)),
+    CASE("response norm, even size", RESPONSE(4, 1.5, 0.5, 0.5), DIMS(2, 10, 3, 5)),
+    CASE("response norm, wider than its input", RESPONSE(11, 3.0, 0.6, 1.0), DIMS(2, 4, 3, 3)),
+    CASE("response norm of each channel", RESPONSE(1, 1.0, 1.0, 1.0), DIMS(1, 9, 4, 3)),
+    CASE("response norm 3-D", RESPONSE(5, 1.0, 0.75, 2.0), DIMS(1, 17, 2, 3, 4)),
+    CASE("response norm of vectors", RESPONSE(5, 1.0, 0.75, 2.0), DIMS(3, 33)),
     CASE("sgd clipped", RULE(CVY_OP_SGD, 0.25), DIMS(6, 5, 3, 3), .optional = true, .clipped = true),
     CASE("adam clipped", RULE(CVY_OP_ADAM, 0.25), DIMS(6, 5, 3, 3), .clipped = true),
     CASE("square sum", SQUARES(CVY_OP_SQUARE_SUM), DIMS(6, 5, 3, 3)),
@@ -171,6 +239,12 @@ static const test_shape test_shapes[] = {
 };
 enum { test_shape_count = sizeof test_shapes / sizeof test_shapes[0] };
 
+/* Which input beside x a role is; -1 for all others. */
+static inline int find_other(cvy_role role)
+{
+    return role == CVY_ROLE_X1 ? 0 : role == CVY_ROLE_X2 ? 1 : role == CVY_ROLE_X3 ? 2 : -1;
+}
+
 /* Describe one operand of a pass, plain. */
 static inline cvy_status describe_operand(const test_shape *shape, const cvy_op *op, const cvy_tensor *x, cvy_role role,
                                           cvy_tensor *tensor_out)
@@ -179,7 +253,19 @@ static inline cvy_status describe_operand(const test_shape *shape, const cvy_op 
     if (op->kind == CVY_OP_REORDER && role == CVY_ROLE_Y && shape->y.dims) {
         tensor_out->shape = shape->y;
     }
+    if (op->kind == CVY_OP_CONCAT && find_other(role) >= 0) {
+        tensor_out->shape.extent[1] = shape->others[find_other(role)];
+    }
     return CVY_OK;
+}
+
+static inline bool leaves_out(const test_shape *shape, const cvy_signature_place *place)
+{
+    int other = find_other(place->role);
+    if (place->role == CVY_ROLE_SCALE) {
+        return place->optional && !shape->clipped;
+    }
+    return place->optional && (other >= 0 ? shape->others[other] == 0 : !shape->optional);
 }
 
 /* Make the op of a pass, all operands plain; false where the kind has no such pass (or, worded, on failure). */
@@ -192,7 +278,7 @@ static inline bool make_op(const test_shape *shape, cvy_op_pass pass, cvy_dtype 
     op_out->pass = pass;
     for (int i = 0; signature && i < signature->places; i++) {
         const cvy_signature_place *place = &signature->place[i];
-        if (place->optional && !(place->role == CVY_ROLE_SCALE ? shape->clipped : shape->optional)) {
+        if (leaves_out(shape, place)) {
             continue;
         }
         if (describe_operand(shape, op_out, &x, place->role, &tensor) != CVY_OK ||

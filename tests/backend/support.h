@@ -307,8 +307,8 @@ static inline cvy_status differ_from_reference(const cvy_backend *backend, const
 }
 
 /**
- * Give an activation format to every operand of two dimensions or more that is not a weight, and a weight format to the
- * weights of convolutions and dense layers; an operand that a format does not fit stays plain.
+ * Give an activation format to every operand of two dimensions or more that is no weight and no statistic, and a weight
+ * format to the weights of convolutions and dense layers; an operand that a format does not fit stays plain.
  */
 static inline void set_formats(cvy_op *op, cvy_format activations, cvy_format weights)
 {
@@ -317,8 +317,9 @@ static inline void set_formats(cvy_op *op, cvy_format activations, cvy_format we
         cvy_role role = op->operand[i].role;
         cvy_tensor *tensor = &op->operand[i].tensor;
         bool weight = filtered && (role == CVY_ROLE_W || role == CVY_ROLE_DW);
+        bool statistic = role == CVY_ROLE_MEAN || role == CVY_ROLE_VARIANCE;
         tensor->format = weight ? weights : activations;
-        if (!cvy_tensor_format_fits(tensor)) {
+        if (statistic || !cvy_tensor_format_fits(tensor)) {
             tensor->format = CVY_FORMAT_PLAIN;
         }
     }

@@ -43,6 +43,28 @@ static const test_shape large_shapes[] = {
     CASE("large sgd with momentum", SGD(0.9, false, 0.0005), DIMS(41, 30, 3, 3), .optional = true),
     CASE("large sgd after Nesterov", SGD(0.9, true, 0.0005), DIMS(41, 30, 3, 3), .optional = true),
     CASE("large adamw", ADAMW(0.01), DIMS(41, 30, 3, 3)),
+    CASE("large relu6", {.kind = CVY_OP_RELU6}, DIMS(3, 21, 15, 19)),
+    CASE("large leaky relu", LEAKY_RELU(0.2), DIMS(3, 21, 15, 19)),
+    CASE("large sigmoid", {.kind = CVY_OP_SIGMOID}, DIMS(3, 21, 15, 19)),
+    CASE("large tanh", {.kind = CVY_OP_TANH}, DIMS(3, 21, 15, 19)),
+    CASE("large silu", {.kind = CVY_OP_SILU}, DIMS(3, 21, 15, 19)),
+    CASE("large hard swish", {.kind = CVY_OP_HARD_SWISH}, DIMS(3, 21, 15, 19)),
+    CASE("large multiply", {.kind = CVY_OP_MULTIPLY}, DIMS(3, 21, 15, 19)),
+    CASE("deep multiply", {.kind = CVY_OP_MULTIPLY}, DIMS(2, 3, 17, 18, 19)),
+    CASE("wide multiply", {.kind = CVY_OP_MULTIPLY}, DIMS(3, 300, 5, 5)),
+    CASE("large stochastic depth", STOCHASTIC_DEPTH(0.4, 9), DIMS(7, 21, 15, 19)),
+    CASE("large smoothed cross-entropy", SMOOTHED(0.1), DIMS(12, 1000), .samples = 11),
+    CASE("large concat", {.kind = CVY_OP_CONCAT}, DIMS(2, 13, 23, 17), .others = {16, 3}, .filters = 32),
+    CASE("concat of large blocks", {.kind = CVY_OP_CONCAT}, DIMS(1, 32, 19, 21), .others = {16}, .filters = 48),
+    CASE("large slice", SLICE(13), DIMS(2, 16, 23, 17), .filters = 32),
+    CASE("slice of large blocks", SLICE(32), DIMS(1, 16, 19, 21), .filters = 48),
+    CASE("large group norm", GROUP_NORM(3), DIMS(2, 27, 23, 17)),
+    CASE("wide group norm", GROUP_NORM(30), DIMS(3, 300, 5, 5)),
+    CASE("group norm of one sample", GROUP_NORM(2), DIMS(1, 4, 19, 22, 21)),
+    CASE("group norm of many samples", GROUP_NORM(2), DIMS(150, 10, 7, 5)),
+    CASE("large response norm", RESPONSE(5, 2.0, 0.75, 2.0), DIMS(2, 27, 23, 17)),
+    CASE("wide response norm", RESPONSE(5, 2.0, 0.7, 1.0), DIMS(2, 600, 5, 5)),
+    CASE("long response norm", RESPONSE(3, 2.0, 0.75, 1.0), DIMS(1, 3, 61, 67)),
     CASE("large lars", RULE(CVY_OP_LARS, 0.0), DIMS(41, 30, 3, 3), .optional = true, .clipped = true),
     CASE("large lamb direction", RULE(CVY_OP_LAMB_DIRECTION, 0.0), DIMS(41, 30, 3, 3), .clipped = true),
     CASE("large lamb", RULE(CVY_OP_LAMB, 0.0), DIMS(41, 30, 3, 3), .optional = true),
@@ -183,8 +205,9 @@ static void test_in_place_equals_out_of_place(void **state)
             }
         }
     }
-    /* 4 formats of 4 batch norms in 3 passes, relu in 2, add with 2 inputs, 2 dropouts in 2 */
-    assert_int_equal(checked, 4 * (4 * 3 + 2 + 2 + 2 * 2));
+    /* 4 formats of 4 batch norms in 3 passes, relu in 2, add with 2 inputs, 2 dropouts in 2; then 6 activations, 3
+     * multiplies, stochastic depth and 4 group norms in 2 */
+    assert_int_equal(checked, 4 * (4 * 3 + 2 + 2 + 2 * 2 + (6 + 3 + 1 + 4) * 2));
 }
 
 /* Work is cut by the shape and merged in order: runs with 1, 2 and 3 threads, and again, give the same bits. */
@@ -374,6 +397,92 @@ static void test_cross_entropy_of_large_scores_is_finite(void **state)
     assert_true(isnan(loss[0]));
 }
 
+/* A function of one number, in double. */
+typedef double (*scalar)(double);
+
+/* Each element of a pass within 1e-6 of @p expected, relative down to @p least; in gradients dy is 1. */
+static void check_function(cvy_op_kind kind, cvy_op_pass pass, const float *x, int count, scalar expected, double least)
+{
+    test_shape shape = CASE("", {.kind = kind}, DIMS(1, count));
+    cvy_run run = make_run(&shape);
+    cvy_op op;
+    assert_true(make_op(&shape, pass, CVY_F32, &op));
+    test_operands operands = create_operands(&op);
+    memcpy(operands.data[0], x, (size_t)count * sizeof *x);
+    for (int i = 0; op.operands == 3 && i < count; i++) {
+        ((float *)operands.data[1])[i] = 1;
+    }
+    assert_int_equal(run_op(&cvy_backend_cpu, &op, operands.data, &run), CVY_OK);
+    for (int i = 0; i < count; i++) {
+        double found = ((const float *)operands.data[op.operands - 1])[i], wanted = expected(x[i]);
+        if (!(fabs(found - wanted) <= 1e-6 * fmax(fabs(wanted), least))) {
+            fail_msg("%s %s of %.9g: %.9g, expected %.9g", cvy_op_kind_name(kind), cvy_op_pass_name(pass), x[i], found,
+                     wanted);
+        }
+    }
+    destroy_operands(&operands);
+}
+
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double silu(double x) { return x / (1 + exp(-x)); }
+
+/* Each element for itself, from the smallest numbers to where exp(-x) leaves the normal ones, 1e-38. */
+static void test_exponentials_keep_their_digits_everywhere(void **state)
+{
+    (void)state;
+    enum { COUNT = 4001 };
+    static float x[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        double far = (i - COUNT / 2) / 20.0; /* -100 to 100 */
+        x[i] = (float)(i % 2 ? far : ldexp(far, -(i % 40)));
+    }
+    check_function(CVY_OP_SIGMOID, CVY_PASS_FORWARD, x, COUNT, sigmoid, 1e-30);
+    check_function(CVY_OP_TANH, CVY_PASS_FORWARD, x, COUNT, tanh, 1e-30);
+    check_function(CVY_OP_SILU, CVY_PASS_FORWARD, x, COUNT, silu, 1e-29);
+}
+
+static double silu_slope(double x) { return sigmoid(x) * (1 + x * sigmoid(-x)); }
+static double hard_swish(double x) { return x * fmin(fmax(x + 3, 0), 6) / 6; }
+static double hard_swish_slope(double x) { return x < -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5; }
+
+/* -8 to 8 in steps of 1/16: all pieces and their borders are met. Slopes pass 0, so they count as parts of 1. */
+static void test_activations_on_all_their_pieces(void **state)
+{
+    (void)state;
+    enum { COUNT = 257 };
+    static float x[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = (float)(i - COUNT / 2) / 16;
+    }
+    check_function(CVY_OP_SILU, CVY_PASS_BACKWARD_DATA, x, COUNT, silu_slope, 1.0);
+    check_function(CVY_OP_HARD_SWISH, CVY_PASS_FORWARD, x, COUNT, hard_swish, 1e-30);
+    check_function(CVY_OP_HARD_SWISH, CVY_PASS_BACKWARD_DATA, x, COUNT, hard_swish_slope, 1.0);
+}
+
+static void test_activations_keep_nan_and_limits(void **state)
+{
+    (void)state;
+    static const cvy_op_kind kinds[] = {CVY_OP_RELU6, CVY_OP_LEAKY_RELU, CVY_OP_SIGMOID, CVY_OP_TANH, CVY_OP_SILU,
+                                        CVY_OP_HARD_SWISH};
+    static const double at_infinity[] = {6, INFINITY, 1, 1, INFINITY, INFINITY};
+    for (int i = 0; i < 6; i++) {
+        test_shape shape = CASE("", {.kind = kinds[i]}, DIMS(1, 17));
+        cvy_run run = make_run(&shape);
+        cvy_op op;
+        assert_true(make_op(&shape, CVY_PASS_FORWARD, CVY_F32, &op));
+        test_operands operands = create_operands(&op);
+        for (int k = 0; k < 17; k++) {
+            ((float *)operands.data[0])[k] = k % 2 ? INFINITY : NAN;
+        }
+        assert_int_equal(run_op(&cvy_backend_cpu, &op, operands.data, &run), CVY_OK);
+        for (int k = 0; k < 17; k++) {
+            double y = ((const float *)operands.data[1])[k];
+            assert_true(k % 2 ? y == at_infinity[i] : isnan(y));
+        }
+        destroy_operands(&operands);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -387,6 +496,9 @@ int main(void)
         cmocka_unit_test(test_dropout_mask_is_that_of_the_logical_element),
         cmocka_unit_test(test_update_tells_a_gradient_that_is_not_finite),
         cmocka_unit_test(test_cross_entropy_of_large_scores_is_finite),
+        cmocka_unit_test(test_exponentials_keep_their_digits_everywhere),
+        cmocka_unit_test(test_activations_on_all_their_pieces),
+        cmocka_unit_test(test_activations_keep_nan_and_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -200,6 +200,32 @@ static void test_threads_make_and_run_kernels_at_once(void **state)
     }
 }
 
+/* The gradient of a strided 1x1 convolution over few channels, channels innermost: refused, or right in every run. */
+static void test_strided_1x1_gradient_is_right_every_time(void **state)
+{
+    (void)state;
+    const cvy_backend *backend = &cvy_backend_onednn;
+    for (int64_t channels = 1; channels <= 9; channels++) {
+        cvy_tensor x = {.shape = CVY_SHAPE(8, channels, 14, 14), .format = CVY_FORMAT_CHANNELS_LAST};
+        cvy_tensor dy = {.shape = CVY_SHAPE(8, 24, 7, 7), .format = CVY_FORMAT_CHANNELS_LAST};
+        cvy_tensor dw = {.shape = CVY_SHAPE(24, channels, 1, 1), .format = CVY_FORMAT_W_I8O8};
+        cvy_op op = {.kind = CVY_OP_CONVOLUTION, .pass = CVY_PASS_BACKWARD_WEIGHTS};
+        cvy_run run = {.samples = 8};
+        op.params.window = (cvy_op_params_window){{{1, 1, 1}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}}, 1, false};
+        assert_int_equal(cvy_op_add(&op, CVY_ROLE_X, &x), CVY_OK);
+        assert_int_equal(cvy_op_add(&op, CVY_ROLE_DY, &dy), CVY_OK);
+        assert_int_equal(cvy_op_add(&op, CVY_ROLE_DW, &dw), CVY_OK);
+        for (int i = 0; i < 20; i++) {
+            double difference = 0.0;
+            cvy_status status = differ_from_reference(backend, &op, &run, &difference);
+            assert_true(status == CVY_OK || status == CVY_ERR_UNSUPPORTED);
+            if (status == CVY_OK && !(difference <= 1e-5)) {
+                fail_msg("%d channels, run %d: relative error %g", (int)channels, i, difference);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +236,7 @@ int main(void)
         cmocka_unit_test(test_what_it_cannot_do_is_refused),
         cmocka_unit_test(test_create_survives_want_of_memory),
         cmocka_unit_test(test_threads_make_and_run_kernels_at_once),
+        cmocka_unit_test(test_strided_1x1_gradient_is_right_every_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,7 +140,7 @@ static void require_small(double difference, double limit, const char *name, cvy
 }
 
 static const cvy_role gradients[][2] = {
-    {CVY_ROLE_X, CVY_ROLE_DX}, {CVY_ROLE_W, CVY_ROLE_DW}, {CVY_ROLE_B, CVY_ROLE_DB}};
+    {CVY_ROLE_X, CVY_ROLE_DX}, {CVY_ROLE_W, CVY_ROLE_DW}, {CVY_ROLE_X1, CVY_ROLE_DX1}, {CVY_ROLE_B, CVY_ROLE_DB}};
 
 static void test_gradients_equal_central_differences(void **state)
 {
@@ -156,7 +156,7 @@ static void test_gradients_equal_central_differences(void **state)
         run_gradient(&trial, shape, CVY_PASS_BACKWARD_DATA);
         run_gradient(&trial, shape, CVY_PASS_BACKWARD_WEIGHTS);
         run_gradient(&trial, shape, CVY_PASS_BACKWARD);
-        for (int j = 0; j < 3; j++) {
+        for (int j = 0; j < 4; j++) {
             if (trial.tensor[gradients[j][1]]) {
                 double difference = differ_from_differences(&trial, gradients[j][0], gradients[j][1]);
                 require_small(difference, 1e-6, shape->name, gradients[j][1]);
@@ -172,7 +172,9 @@ static void test_gradients_equal_central_differences(void **state)
 static bool is_linear(cvy_op_kind kind)
 {
     return kind == CVY_OP_CONVOLUTION || kind == CVY_OP_DENSE || kind == CVY_OP_POOL_MAX ||
-           kind == CVY_OP_POOL_AVERAGE || kind == CVY_OP_POOL_GLOBAL || kind == CVY_OP_RELU || kind == CVY_OP_DROPOUT;
+           kind == CVY_OP_POOL_AVERAGE || kind == CVY_OP_POOL_GLOBAL || kind == CVY_OP_POOL_ADAPTIVE ||
+           kind == CVY_OP_RELU || kind == CVY_OP_DROPOUT ||
+           kind == CVY_OP_LEAKY_RELU || kind == CVY_OP_MULTIPLY || kind == CVY_OP_STOCHASTIC_DEPTH;
 }
 
 static void test_gradients_are_dual_to_forward(void **state)
@@ -187,12 +189,13 @@ static void test_gradients_are_dual_to_forward(void **state)
         start_experiment(&trial, shape);
         run_gradient(&trial, shape, CVY_PASS_BACKWARD_DATA);
         run_gradient(&trial, shape, CVY_PASS_BACKWARD_WEIGHTS);
+        run_gradient(&trial, shape, CVY_PASS_BACKWARD);
         double expected = objective(&trial);
         if (trial.tensor[CVY_ROLE_DB]) {
             expected -= dot(trial.tensor[CVY_ROLE_DB], trial.tensor[CVY_ROLE_B], count_elements(&trial, CVY_ROLE_B));
         }
         double scale = sqrt((double)count_elements(&trial, CVY_ROLE_Y));
-        for (int j = 0; j < 2; j++) {
+        for (int j = 0; j < 3; j++) { /* y is linear in the weights and in x1 as well */
             if (trial.tensor[gradients[j][1]]) {
                 double found = dot(trial.tensor[gradients[j][1]], trial.tensor[gradients[j][0]],
                                    count_elements(&trial, gradients[j][0]));

@@ -159,6 +159,34 @@ static void compare_parts(const test_shape *shape, cvy_dtype dtype, cvy_op_pass 
     destroy_operands(&split);
 }
 
+/* Every slice of a concat is the input that it was made of; all are in formats of their own. */
+static void test_slices_undo_a_concat(void **state)
+{
+    (void)state;
+    const test_shape *shape = find_shape("concat of 4");
+    cvy_run run = make_run(shape);
+    cvy_op op, slice = {.kind = CVY_OP_SLICE, .pass = CVY_PASS_BACKWARD_DATA};
+    assert_true(make_op(shape, CVY_PASS_FORWARD, CVY_F32, &op));
+    for (int i = 0; i < 5; i++) {
+        op.operand[i].tensor.format = (cvy_format)((i + 2) % 4);
+    }
+    test_operands operands = create_operands(&op);
+    assert_int_equal(run_op(&cvy_backend_ref, &op, operands.data, &run), CVY_OK);
+    for (int i = 0; i < 4; i++) {
+        slice.operands = 0;
+        assert_int_equal(cvy_op_add(&slice, CVY_ROLE_DY, &op.operand[4].tensor), CVY_OK);
+        assert_int_equal(cvy_op_add(&slice, CVY_ROLE_DX, &op.operand[i].tensor), CVY_OK);
+        assert_int_equal(cvy_op_check(&slice), CVY_OK);
+        test_operands parts = create_operands(&slice);
+        void *data[2] = {operands.data[4], parts.data[1]};
+        assert_int_equal(run_op(&cvy_backend_ref, &slice, data, &run), CVY_OK);
+        assert_memory_equal(data[1], operands.data[i], (size_t)cvy_tensor_bytes(&op.operand[i].tensor));
+        slice.params.slice.first += op.operand[i].tensor.shape.extent[1];
+        destroy_operands(&parts);
+    }
+    destroy_operands(&operands);
+}
+
 static void test_fused_batch_norm_equals_its_parts(void **state)
 {
     (void)state;
@@ -269,6 +297,48 @@ static void test_dropout_keeps_the_share_that_it_says(void **state)
         kept += y[i] != 0.0;
     }
     assert_true(fabs((double)kept / ELEMENTS - 0.7) < 5 * 0.0023);
+}
+
+/* One element a sample, of ones: 0 for samples that are dropped, 1 / (1 - p) for the others. */
+static void drop_samples(int64_t n, cvy_op_pass pass, int64_t sample_first, double *y)
+{
+    test_shape shape = CASE("", STOCHASTIC_DEPTH(0.3, 3), DIMS(n, 1));
+    cvy_run run = make_run(&shape);
+    cvy_op op;
+    run.sample_first = sample_first;
+    assert_true(make_op(&shape, pass, CVY_F64, &op));
+    double *x = cvy_calloc((size_t)n, sizeof *x);
+    assert_non_null(x);
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = 1.0;
+    }
+    void *data[] = {x, y};
+    assert_int_equal(run_op(&cvy_backend_ref, &op, data, &run), CVY_OK);
+    cvy_free(x);
+}
+
+/*
+ * The words of op.h: seed 42, layer 3, step 5, sample 16 + n, block 0, lane 0; the same backward, and however the batch
+ * is cut. Of 40,000 samples 0.7 is kept, with a standard deviation of sqrt(0.3 * 0.7 / 40000) = 0.0023; within five.
+ */
+static void test_stochastic_depth_draws_a_number_a_sample(void **state)
+{
+    enum { N = 40000 };
+    static double y[N], again[N];
+    int kept = 0;
+    (void)state;
+    drop_samples(N, CVY_PASS_FORWARD, 16, y);
+    for (uint32_t i = 0; i < N; i++) {
+        cvy_words words = cvy_random_words(42, CVY_PURPOSE_STOCHASTIC_DEPTH, 3, 5, 16 + i, 0);
+        assert_true(fabs(y[i] - (cvy_random_unit(words.v[0]) < 0.3 ? 0.0 : 1.0 / 0.7)) < 1e-15);
+        kept += y[i] != 0.0;
+    }
+    assert_true(fabs((double)kept / N - 0.7) < 5 * 0.0023);
+    drop_samples(N, CVY_PASS_BACKWARD_DATA, 16, again);
+    assert_memory_equal(y, again, sizeof y);
+    drop_samples(1000, CVY_PASS_FORWARD, 16, again);
+    drop_samples(N - 1000, CVY_PASS_FORWARD, 1016, again + 1000);
+    assert_memory_equal(y, again, sizeof y);
 }
 
 /* Three updates of one weight that starts at 1, gradients in turn; returns after each. */
@@ -426,11 +496,13 @@ int main(void)
         cmocka_unit_test(test_formats_and_types_do_not_change_the_result),
         cmocka_unit_test(test_reorders_between_any_two_formats),
         cmocka_unit_test(test_in_place_equals_out_of_place),
+        cmocka_unit_test(test_slices_undo_a_concat),
         cmocka_unit_test(test_fused_batch_norm_equals_its_parts),
         cmocka_unit_test(test_batch_norm_over_two_ranks_equals_one),
         cmocka_unit_test(test_dropout_masks_belong_to_samples),
         cmocka_unit_test(test_dropout_draws_the_words_that_it_says),
         cmocka_unit_test(test_dropout_keeps_the_share_that_it_says),
+        cmocka_unit_test(test_stochastic_depth_draws_a_number_a_sample),
         cmocka_unit_test(test_sgd_by_hand),
         cmocka_unit_test(test_adamw_by_hand),
         cmocka_unit_test(test_clipping_by_hand),

@@ -16,14 +16,14 @@ grep -Eqx 'convoy [0-9]+\.[0-9]+\.[0-9]+' out || fail "version: $(cat out)"
 for word in help --help -h; do
     expect 0 "$convoy" $word
     [ ! -s err ] || fail "convoy $word writes to standard error: $(cat err)"
-    for command in train eval bench model doctor; do
+    for command in train eval bench model doctor data; do
         grep -q "^  $command " out || fail "convoy $word does not list $command"
     done
 done
 
 # Every command that this build has explains itself, within 100 columns, however it is asked.
 commands="model doctor"
-"$convoy" train --help >/dev/null 2>&1 && commands="$commands train eval bench"
+"$convoy" train --help >/dev/null 2>&1 && commands="$commands train eval bench data"
 for command in $commands; do
     expect 0 "$convoy" help "$command"
     cp out first

@@ -30,7 +30,7 @@ static void test_the_table_lists_every_kind_once(void **state)
             assert_string_not_equal(kind->name, cvy_data_kind_get(other)->name);
         }
     }
-    assert_int_equal(count, 3);
+    assert_int_equal(count, 7);
     assert_null(cvy_data_kind_get(-1));
 }
 
@@ -41,9 +41,9 @@ static void test_a_misspelt_name_is_told_the_nearest(void **state)
     EXPECT_REFUSAL(&options, CVY_ERR_INPUT, "'digts'", "did you mean 'digits'?", "random");
     options = class_options("digits", digit_shape);
     options.kind = "digit";
-    EXPECT_REFUSAL(&options, CVY_ERR_INPUT, "'digit'", "did you mean 'digits'?", "idx, digits, random");
+    EXPECT_REFUSAL(&options, CVY_ERR_INPUT, "'digit'", "did you mean 'digits'?", "idx, digits, random, cifar10");
     options.kind = "photographs";
-    EXPECT_REFUSAL(&options, CVY_ERR_INPUT, "'photographs'", "idx, digits, random");
+    EXPECT_REFUSAL(&options, CVY_ERR_INPUT, "'photographs'", "idx, digits, random, cifar10");
 }
 
 static void test_a_synthetic_kind_reads_no_folder(void **state)

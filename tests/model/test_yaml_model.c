@@ -145,7 +145,9 @@ static void test_graphs_that_are_none(void **state)
     assert_file_refused(state, HEAD "- {name: a, kind: relu, input: [input, input]}\n" TAIL,
                         "m.yaml:4: layer a: found 2 inputs, expected at most 1");
     assert_file_refused(state, HEAD "- {name: a, kind: add, input: [input, input, input]}\n" TAIL,
-                        "m.yaml:4: layer a: input: found 3 names");
+                        "m.yaml:4: layer a: found 3 inputs, expected at most 2");
+    assert_file_refused(state, HEAD "- {name: a, kind: concat, input: [input, input, input, input, input]}\n" TAIL,
+                        "m.yaml:4: layer a: input: found 5 names, expected 1 to 4");
     assert_file_refused(state, HEAD "- {name: a, kind: relu, input: []}\n" TAIL, "m.yaml:4: layer a: input: found 0");
     assert_file_refused(state, HEAD "- {name: a, kind: relu, input: {b: c}}\n" TAIL, "m.yaml:4: layer a: input:");
     assert_file_refused(state, HEAD "- {name: a, kind: input, shape: [1]}\n" TAIL, "m.yaml:4: layer a:");

@@ -27,11 +27,26 @@ static void test_parameter_counts_are_canonical(void **state)
     assert_parameters("cifar10-quick", 145578);
     assert_parameters("resnet18", 11689512);
     assert_parameters("resnet50", 25557032);
+    assert_parameters("alexnet", 61100840);
+    assert_parameters("alexnet:size=65,dropout=0", 61100840); /* pooled to 6x6, whatever the size */
+    assert_parameters("vgg11", 132863336);
+    assert_parameters("vgg13", 133047848);
+    assert_parameters("vgg16", 138357544);
+    assert_parameters("vgg19", 143667240);
+    assert_parameters("resnet34", 21797672);
+    assert_parameters("resnet101", 44549160);
+    assert_parameters("resnet152", 60192808);
+    assert_parameters("resnext50-32x4d", 25028904);
+    assert_parameters("resnext101-32x4d", 44177704);
     assert_parameters("resnet50:version=1", 25557032);
     assert_parameters("resnet50:size=[57,61]", 25557032); /* pooled over space: the size does not matter */
     assert_parameters("resnet50:classes=10", 25557032 - 990 * 2049);
     assert_parameters("resnet18:channels=1", 11689512 - 2 * 64 * 49);
     assert_parameters("cosmoflow", 603892);
+    assert_parameters("googlenet", 6624904);
+    assert_parameters("googlenet:size=16,classes=10,dropout=0", 6624904 - 990 * 1025);
+    assert_parameters("densenet121", 7978856);
+    assert_parameters("densenet121:size=32,classes=10", 7978856 - 990 * 1025);
 }
 
 /* Key, shape and order of every tensor of torchvision's resnet50().state_dict(), from a list. */

@@ -75,6 +75,9 @@ static void test_flop_of_small_ops(void **state)
     shape.op.kind = CVY_OP_RELU;
     op = make(&shape, CVY_PASS_FORWARD);
     assert_true(cvy_op_flop(&op) == 96.0);
+    shape.op = (cvy_op)RESPONSE(5, 1.0, 0.75, 1.0); /* 5 squares and sums; two for the scale, a power, a product */
+    op = make(&shape, CVY_PASS_FORWARD);
+    assert_true(cvy_op_flop(&op) == 14.0 * 96.0);
     shape.op = (cvy_op)SGD(0.9, true, 0.1); /* g + wd w, mu v + g, g + mu v, w - lr d: four multiply-adds */
     shape.optional = true;
     op = make(&shape, CVY_PASS_UPDATE);
@@ -91,7 +94,12 @@ static double flop_of(const char *name, cvy_op_pass pass)
     return cvy_op_flop(&op);
 }
 
-/* Only a reorder computes nothing; the fused batch norm costs what its parts cost. */
+static bool only_moves(cvy_op_kind kind)
+{
+    return kind == CVY_OP_REORDER || kind == CVY_OP_CONCAT || kind == CVY_OP_SLICE;
+}
+
+/* What only moves computes nothing; the fused batch norm costs what its parts cost. */
 static void test_flop_of_every_op(void **state)
 {
     (void)state;
@@ -99,12 +107,14 @@ static void test_flop_of_every_op(void **state)
     for (int i = 0; i < test_shape_count; i++) {
         for (int pass = 0; pass < CVY_PASS_COUNT; pass++) {
             if (make_op(&test_shapes[i], (cvy_op_pass)pass, CVY_F32, &op)) {
-                assert_true((cvy_op_flop(&op) > 0.0) == (op.kind != CVY_OP_REORDER));
+                assert_true((cvy_op_flop(&op) > 0.0) == !only_moves(op.kind));
             }
         }
     }
     assert_true(flop_of("batch norm", CVY_PASS_FORWARD) ==
                 flop_of("batch norm", CVY_PASS_STATS) + flop_of("batch norm", CVY_PASS_NORMALISE));
+    assert_true(flop_of("multiply", CVY_PASS_FORWARD) == 3 * 11 * 5 * 7); /* a product; and dy x1, dy x, a sum */
+    assert_true(flop_of("multiply", CVY_PASS_BACKWARD) == 3 * 3 * 11 * 5 * 7);
     assert_true(flop_of("batch norm", CVY_PASS_BACKWARD) ==
                 flop_of("batch norm", CVY_PASS_GRAD_STATS) + flop_of("batch norm", CVY_PASS_GRAD_APPLY));
 }
@@ -246,6 +256,29 @@ static void test_hash_differs_with_other_parameters(void **state)
     VARY(&known, adamw, params.optimizer.beta1, 0.5);
     VARY(&known, adamw, params.optimizer.beta2, 0.5);
     VARY(&known, adamw, params.optimizer.epsilon, 0.5);
+    cvy_op leaky = make(find_shape("leaky relu"), CVY_PASS_FORWARD);
+    add_hash(&known, &leaky);
+    VARY(&known, leaky, params.activation.slope, 0.5);
+    cvy_op depth = make(find_shape("stochastic depth 0.5"), CVY_PASS_FORWARD);
+    add_hash(&known, &depth);
+    VARY(&known, depth, params.dropout.probability, 0.25);
+    VARY(&known, depth, params.dropout.layer, 4);
+    cvy_op loss = make(find_shape("smoothed cross-entropy"), CVY_PASS_FORWARD);
+    add_hash(&known, &loss);
+    VARY(&known, loss, params.loss.smoothing, 0.5);
+    cvy_op slice = make(find_shape("slice from the first"), CVY_PASS_BACKWARD_DATA);
+    add_hash(&known, &slice);
+    VARY(&known, slice, params.slice.first, 3);
+    cvy_op group = make(find_shape("group norm"), CVY_PASS_FORWARD);
+    add_hash(&known, &group);
+    VARY(&known, group, params.group.epsilon, 1e-3);
+    VARY(&known, group, params.group.groups, 5);
+    cvy_op response = make(find_shape("response norm (alexnet)"), CVY_PASS_FORWARD);
+    add_hash(&known, &response);
+    VARY(&known, response, params.response.size, 3);
+    VARY(&known, response, params.response.alpha, 1e-3);
+    VARY(&known, response, params.response.beta, 0.5);
+    VARY(&known, response, params.response.k, 1.0);
     cvy_op lars = make(find_shape("lars"), CVY_PASS_UPDATE);
     add_hash(&known, &lars);
     VARY(&known, lars, params.optimizer.clip_value, 0.5);

@@ -8,11 +8,12 @@
 
 #include "backend/shapes.h"
 
-/* Passes of each kind, counted in the words of op.h: 3 + 3 + 3 + 2 + 2 + 8 + 2 + 2 + 1 + 3 + 3 + 1,
- * and of the updates 9. */
+/* Passes of each kind, counted in the words of op.h. */
 static void test_signatures_are_complete(void **state)
 {
-    static const int passes[CVY_OP_KIND_COUNT] = {3, 3, 3, 2, 2, 8, 2, 2, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    static const int passes[CVY_OP_KIND_COUNT] = {3, 3, 3, 2, 2, 8, 2, 2, 1, 3, 3, 1, /* the optimizers */ 1, 1,
+                                                  2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2,
+                                                  1, 1, 1, 1, 1, 1};
     (void)state;
     for (int kind = 0; kind < CVY_OP_KIND_COUNT; kind++) {
         int found = 0;
@@ -283,6 +284,18 @@ static void test_check_refuses_parameters_that_make_no_sense(void **state)
     assert_true(make_op(find_shape("dropout 0.5"), CVY_PASS_FORWARD, CVY_F32, &op));
     op.params.dropout.probability = 1.0;
     refuse(op, "probability 1");
+    assert_true(make_op(find_shape("stochastic depth 0.5"), CVY_PASS_FORWARD, CVY_F32, &op));
+    op.params.dropout.probability = -0.5;
+    refuse(op, "probability -0.5");
+    assert_true(make_op(find_shape("leaky relu"), CVY_PASS_FORWARD, CVY_F32, &op));
+    op.params.activation.slope = -0.125; /* y would not tell the sign of x */
+    refuse(op, "slope -0.125");
+    assert_true(make_op(find_shape("smoothed cross-entropy"), CVY_PASS_FORWARD, CVY_F32, &op));
+    op.params.loss.smoothing = 1.5;
+    refuse(op, "smoothing 1.5");
+    assert_true(make_op(find_shape("multiply"), CVY_PASS_FORWARD, CVY_F32, &op));
+    op.operand[1].tensor.shape = CVY_SHAPE(3, 11, 5, 7);
+    refuse(op, "operand x1 is 3x11x5x7, expected 3x11x1x1");
     assert_true(make_op(find_shape("batch norm"), CVY_PASS_COMMIT, CVY_F32, &op));
     op.params.norm.count = 0;
     refuse(op, "statistics over 0 elements");
@@ -307,6 +320,26 @@ static void test_check_refuses_parameters_that_make_no_sense(void **state)
     refuse(op, "relu update");
     op.kind = (cvy_op_kind)77;
     refuse(op, "no op of kind 77");
+}
+
+static void test_check_refuses_channels_that_do_not_add_up(void **state)
+{
+    (void)state;
+    cvy_op op;
+    assert_true(make_op(find_shape("concat of 4"), CVY_PASS_FORWARD, CVY_F32, &op));
+    op.operand[2].tensor.shape.extent[1] = 20;
+    refuse(op, "inputs of 29 channels make 28");
+    assert_true(make_op(find_shape("slice to the last"), CVY_PASS_BACKWARD_DATA, CVY_F32, &op));
+    op.params.slice.first = 8;
+    refuse(op, "channels 8 to 14 of 13");
+    op.params.slice.first = -1;
+    refuse(op, "channels -1");
+    assert_true(make_op(find_shape("group norm"), CVY_PASS_FORWARD, CVY_F32, &op));
+    op.params.group.groups = 4;
+    refuse(op, "4 groups do not divide 15 channels");
+    assert_true(make_op(find_shape("response norm (alexnet)"), CVY_PASS_FORWARD, CVY_F32, &op));
+    op.params.response.k = 0.0;
+    refuse(op, "k not above 0");
 }
 
 /* One group may be written o,i,… or with a leading g = 1. */
@@ -339,6 +372,7 @@ int main(void)
         cmocka_unit_test(test_check_takes_every_shape),
         cmocka_unit_test(test_check_refuses_a_wrong_operand),
         cmocka_unit_test(test_check_refuses_parameters_that_make_no_sense),
+        cmocka_unit_test(test_check_refuses_channels_that_do_not_add_up),
         cmocka_unit_test(test_one_group_may_be_written_both_ways),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -156,13 +156,62 @@ class ResNet(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
-# file: model as the command line names it, net, shape of a batch, classes (0: a regression), optimizer, samples kept
+class Branches(nn.Module):
+    """tests/data/models/branches.yaml"""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 12, 3, padding=1)
+        self.branch1, self.branch2 = nn.Conv2d(12, 5, 1), nn.Conv2d(12, 3, 3, padding=1)
+        self.branch3 = nn.Conv2d(12, 9, 1)
+        self.conv2, self.gn = nn.Conv2d(17, 10, 3, 2, 1), nn.GroupNorm(5, 10)
+        self.conv3, self.fc = nn.Conv2d(10, 7, 3, padding=1), nn.Linear(17, 10)
+
+    def forward(self, x):
+        x = functional.local_response_norm(functional.relu(self.stem(x)), 5, 0.5, 0.75, 2.0)
+        x = torch.cat((self.branch1(x), self.branch2(x), self.branch3(functional.max_pool2d(x, 3, 1, 1))), 1)
+        x = functional.relu(self.gn(self.conv2(functional.relu(x))))
+        x = functional.local_response_norm(torch.cat((x, self.conv3(x)), 1), 4, 2.0, 0.5, 1.0)
+        return self.fc(x.mean((2, 3)))
+
+
+class Excitation(nn.Module):
+    """tests/data/models/excitation.yaml."""
+
+    label_smoothing = 0.1
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.block, self.head = nn.Module(), nn.Module(), nn.Module()
+        self.stem.conv, self.stem.bn = conv(3, 8, 3, 1), nn.BatchNorm2d(8)
+        self.block.expand, self.block.project = nn.Conv2d(8, 16, 1), conv(16, 8, 1, 1)
+        self.block.depthwise = nn.Conv2d(16, 16, 3, padding=1, groups=16, bias=False)
+        self.block.bn1, self.block.bn2 = nn.BatchNorm2d(16), nn.BatchNorm2d(8)
+        self.block.fc1, self.block.fc2 = nn.Conv2d(16, 4, 1), nn.Conv2d(4, 16, 1)
+        self.head.conv = nn.Conv2d(8, 12, 3, 2, 1)
+        self.head.fc1, self.head.fc2 = nn.Linear(12, 16), nn.Linear(16, 5)
+
+    def forward(self, x):
+        shortcut = functional.relu6(self.stem.bn(self.stem.conv(x)))
+        x = functional.silu(self.block.expand(shortcut))
+        x = functional.hardswish(self.block.bn1(self.block.depthwise(x)))
+        gate = functional.silu(self.block.fc1(x.mean((2, 3), keepdim=True)))
+        x = x * torch.sigmoid(self.block.fc2(gate))
+        x = self.block.bn2(self.block.project(x)) + shortcut
+        x = functional.leaky_relu(self.head.conv(x), 0.1)
+        return self.head.fc2(torch.tanh(self.head.fc1(x.mean((2, 3)))))
+
+
+# file: model as the command line names it (a path counts from the root of the tree), net, shape of a batch, classes
+# (0: a regression), optimizer, samples kept
 NETS = {
     "lenet5": ("lenet5", LeNet5, (4, 1, 28, 28), 10, "momentum", 64),
     "lenet5-adamw": ("lenet5", LeNet5, (4, 1, 28, 28), 10, "adamw", 64),
     "cifar10-quick": ("cifar10-quick", Cifar10Quick, (4, 3, 32, 32), 10, "momentum", 64),
     "cosmoflow-32": ("cosmoflow:size=32", CosmoFlow32, (2, 4, 32, 32, 32), 0, "momentum", 64),
+    "branches": ("tests/data/models/branches.yaml", Branches, (3, 3, 14, 12), 10, "momentum", 64),
     "resnet18-64": ("resnet18:size=64", lambda: ResNet((2, 2, 2, 2), False), (3, 3, 64, 64), 1000, "momentum", 32),
+    "excitation": ("tests/data/models/excitation.yaml", Excitation, (4, 3, 12, 10), 5, "momentum", 64),
     "resnet50-64": ("resnet50:size=64", lambda: ResNet((3, 4, 6, 3), True), (2, 3, 64, 64), 1000, "momentum", 12),
 }
 
@@ -204,7 +253,9 @@ def step(model, make, shape, classes, optimizer_name, samples):
     net.train()
     optimizer, settings = make_optimizer(optimizer_name, net)
     output = net(x)
-    loss = functional.cross_entropy(output, label) if classes else functional.mse_loss(output, label)
+    smoothing = getattr(net, "label_smoothing", 0.0)
+    loss = functional.cross_entropy(output, label, label_smoothing=smoothing) if classes else \
+        functional.mse_loss(output, label)
     loss.backward()
     gradients = {key: digest(parameter.grad, samples) for key, parameter in net.named_parameters()}
     optimizer.step()

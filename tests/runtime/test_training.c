@@ -235,6 +235,91 @@ static void test_resume_refuses_what_does_not_fit(void **state)
     cvy_model_destroy(&other);
 }
 
+/* Stopped after the last step, before the evaluation: the resumed run has that still to make, and its epoch to note. */
+static void test_a_stop_in_the_last_evaluation_is_made_up_for(void **state)
+{
+    (void)state;
+    cvy_model *model = open_model("lenet5");
+    char run[128];
+    stopper s = {.after = 6};
+    cvy_train_observer observer = {.context = &s, .progress = count_down};
+    cvy_train_options options = small_options();
+    cvy_train_result result;
+    snprintf(run, sizeof run, "%s/last", folder);
+    options.out = run;
+    options.stop = &s.stop;
+    assert_int_equal(cvy_train(model, &options, &observer, &result), CVY_PREEMPTED);
+    cvy_train_result_clear(&result);
+    options.out = NULL;
+    options.resume = run;
+    options.stop = NULL;
+    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_OK);
+    assert_int_equal(result.step, 6);
+    assert_int_equal(result.epoch, 2);
+    assert_true(isfinite(result.validation_loss));
+    cvy_train_result_clear(&result);
+    cvy_model_destroy(&model);
+}
+
+/* 8 of 22 samples are trained: no batch of 6 begins there, and 6 samples in all are fewer; batches of 2 go on. */
+static void test_resume_refuses_batches_that_do_not_meet(void **state)
+{
+    (void)state;
+    cvy_model *model = open_model("lenet5");
+    char run[128];
+    stopper s = {.after = 1};
+    cvy_train_observer observer = {.context = &s, .progress = count_down};
+    cvy_train_options options = small_options();
+    cvy_train_result result;
+    snprintf(run, sizeof run, "%s/meet", folder);
+    options.out = run;
+    options.stop = &s.stop;
+    assert_int_equal(cvy_train(model, &options, &observer, &result), CVY_PREEMPTED);
+    cvy_train_result_clear(&result);
+    options.out = NULL;
+    options.resume = run;
+    options.stop = NULL;
+    options.batch = 6; /* 14 are left, 6 + 6 + 2, where an epoch's last batch is of 4 */
+    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_ERR_INPUT);
+    assert_non_null(strstr(cvy_error_message(), "saved 8 samples into an epoch"));
+    cvy_train_result_clear(&result);
+    options.batch = 2;
+    options.train_samples = 6;
+    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_ERR_INPUT);
+    cvy_train_result_clear(&result);
+    options.train_samples = 22;
+    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_OK);
+    cvy_train_result_clear(&result);
+    cvy_model_destroy(&model);
+}
+
+/* The last rate that a training used. */
+static void note_rate(void *context, const cvy_train_progress *progress)
+{
+    *(double *)context = progress->learning_rate;
+}
+
+/* Two epochs are six steps, of 8, 8, 6, 8, 8, 6 samples: asked for either way, the rates are the same. */
+static void test_steps_count_the_samples_of_incomplete_batches(void **state)
+{
+    (void)state;
+    cvy_model *model = open_model("lenet5");
+    double rate[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        cvy_train_observer observer = {.context = &rate[i], .progress = note_rate};
+        cvy_train_options options = small_options();
+        cvy_train_result result;
+        options.rate = CVY_RATE_COSINE;
+        options.steps = i ? 6 : 0;
+        assert_int_equal(cvy_train(model, &options, &observer, &result), CVY_OK);
+        assert_int_equal(result.step, 6);
+        cvy_train_result_clear(&result);
+    }
+    assert_float_equal(rate[0], 0.01 * 0.5 * (1.0 + cos(M_PI * 38.0 / 44.0)), 1e-12);
+    assert_float_equal(rate[1], rate[0], 1e-12);
+    cvy_model_destroy(&model);
+}
+
 /* A NaN put into one layer's weights, or gradients that overflow, stop the run; the message has the layer's name. */
 static void test_nan_is_named_by_its_layer(void **state)
 {
@@ -364,6 +449,9 @@ int main(void)
         cmocka_unit_test(test_stop_and_resume_changes_no_bit),
         cmocka_unit_test(test_averages_are_what_is_evaluated),
         cmocka_unit_test(test_resume_refuses_what_does_not_fit),
+        cmocka_unit_test(test_a_stop_in_the_last_evaluation_is_made_up_for),
+        cmocka_unit_test(test_resume_refuses_batches_that_do_not_meet),
+        cmocka_unit_test(test_steps_count_the_samples_of_incomplete_batches),
         cmocka_unit_test(test_nan_is_named_by_its_layer),
         cmocka_unit_test(test_learning_rates_follow_their_formulas),
         cmocka_unit_test(test_milestones_must_rise),

@@ -261,6 +261,26 @@ static bool lies_alike(const cvy_tensor *a, const cvy_tensor *b)
     return alike;
 }
 
+static double number_element(const void *context, int64_t i) { return *(const double *)context + (double)i; }
+
+/* Filling with 7, 8, 9, … gives what a copy of 7, 8, 9, … in plain order gives, padding included. */
+static void test_fill_goes_in_logical_order(void **state)
+{
+    (void)state;
+    cvy_tensor plain = {.shape = CVY_SHAPE(5, 3, 2, 2), .dtype = CVY_F64, .format = CVY_FORMAT_PLAIN};
+    cvy_tensor blocked = {.shape = plain.shape, .dtype = CVY_F32, .format = CVY_FORMAT_W_I8O8};
+    double first = 7.0, numbers[60];
+    float filled[8 * 8 * 4], copied[8 * 8 * 4];
+    for (int i = 0; i < 60; i++) {
+        numbers[i] = first + i;
+    }
+    memset(filled, 0xff, sizeof filled);
+    assert_int_equal(cvy_tensor_bytes(&blocked), sizeof filled);
+    cvy_tensor_fill(&blocked, filled, number_element, &first);
+    assert_int_equal(cvy_tensor_copy(&plain, numbers, &blocked, copied), CVY_OK);
+    assert_memory_equal(filled, copied, sizeof filled);
+}
+
 static void test_same_layout_is_same_places(void **state)
 {
     (void)state;
@@ -310,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_bytes_count_the_padding),
         cmocka_unit_test(test_copies_go_there_and_back_and_zero_the_padding),
         cmocka_unit_test(test_copy_between_types_and_shapes),
+        cmocka_unit_test(test_fill_goes_in_logical_order),
         cmocka_unit_test(test_same_layout_is_same_places),
         cmocka_unit_test(test_pooled_tensors_need_no_reorder),
     };

@@ -117,8 +117,8 @@ static void guess_centre(const cvy_cpu_kernel *kernel, const float *x, const cvy
 }
 
 /* Count, mean and squared deviations of a chunk, from sums about a centre that is near: all the better the nearer. */
-static void measure_chunk(const cvy_cpu_kernel *kernel, const float *x, const cvy_norm_unit *chunk,
-                          const double *near, moments *out)
+static void measure_chunk(const cvy_cpu_kernel *kernel, const float *x, const cvy_norm_unit *chunk, const double *near,
+                          moments *out)
 {
     const cvy_strip *strip = &chunk->strip;
     float centre[CVY_COLUMNS_WIDTH];
@@ -156,7 +156,7 @@ static void merge_moments(int64_t lanes, int64_t count, const double *mean, cons
     into->count = total;
 }
 
-static void measure_unit(const cvy_cpu_kernel *kernel, const float *x, const cvy_norm_unit *unit, double *partial)
+void cvy_norm_measure_unit(const cvy_cpu_kernel *kernel, const float *x, const cvy_norm_unit *unit, double *sums_out)
 {
     int64_t lanes = unit->strip.lanes;
     moments all, here;
@@ -169,8 +169,8 @@ static void measure_unit(const cvy_cpu_kernel *kernel, const float *x, const cvy
         merge_moments(lanes, here.count, here.first, here.second, &all);
     }
     for (int64_t i = 0; i < lanes; i++) {
-        partial[i] = all.first[i];
-        partial[lanes + i] = all.second[i];
+        sums_out[i] = all.first[i];
+        sums_out[lanes + i] = all.second[i];
     }
 }
 
@@ -197,7 +197,7 @@ void cvy_norm_measure(const cvy_cpu_kernel *kernel, const float *x, void *scratc
 #pragma omp parallel for schedule(static) if (kernel->elements > CVY_CPU_SERIAL_ELEMENTS)
     for (int64_t index = strips.first * kernel->groups; index < strips.last * kernel->groups; index++) {
         cvy_norm_unit unit = cvy_norm_unit_get(kernel, index);
-        measure_unit(kernel, x, &unit, partial_sums(kernel, scratch, index));
+        cvy_norm_measure_unit(kernel, x, &unit, partial_sums(kernel, scratch, index));
     }
     for (int64_t strip = strips.first; strip < strips.last; strip++) {
         finish_statistics(kernel, scratch, strip, mean, variance);
@@ -209,30 +209,29 @@ double cvy_norm_inverse_deviation(const cvy_cpu_kernel *kernel, float variance)
     return 1.0 / sqrt((double)variance + kernel->base.op.params.norm.epsilon);
 }
 
-static void sum_gradient_unit(const cvy_cpu_kernel *kernel, const float *x, const float *dy, const float *mean,
-                              int64_t index, double *partial)
+void cvy_norm_sum_unit(const cvy_cpu_kernel *kernel, const cvy_norm_gradients *with, const cvy_norm_unit *unit,
+                       double *sums_out)
 {
-    cvy_norm_unit unit = cvy_norm_unit_get(kernel, index);
-    const cvy_strip *strip = &unit.strip;
+    const cvy_strip *strip = &unit->strip;
     float centre[CVY_COLUMNS_WIDTH];
     moments here;
     cvy_sums sums;
     for (int64_t i = 0; i < strip->lanes; i++) {
-        centre[i] = i < strip->valid ? mean[strip->channel + i] : 0;
+        centre[i] = i < strip->valid ? with->mean[strip->channel + i] : 0;
     }
     cvy_columns_repeat(strip, centre);
-    memset(partial, 0, (size_t)strip->lanes * 2 * sizeof partial[0]);
-    cvy_norm_unit chunk = {.strip = unit.strip, .last = unit.first};
-    while (next_chunk(&unit, &chunk)) {
+    memset(sums_out, 0, (size_t)strip->lanes * 2 * sizeof sums_out[0]);
+    cvy_norm_unit chunk = {.strip = unit->strip, .last = unit->first};
+    while (next_chunk(unit, &chunk)) {
         clear_sums(strip, &sums);
         for (cvy_walk walk = cvy_norm_unit_walk(kernel, &chunk); cvy_walk_next(&walk);) {
-            cvy_rows_gradient_sums(x + walk.offset, dy + walk.offset, &walk.matrix, centre, &sums);
+            cvy_rows_gradient_sums(with->x + walk.offset, with->dy + walk.offset, &walk.matrix, centre, &sums);
         }
         cvy_columns_fold(strip, sums.first, here.first);
         cvy_columns_fold(strip, sums.second, here.second);
         for (int64_t i = 0; i < strip->lanes; i++) {
-            partial[i] += here.first[i];
-            partial[strip->lanes + i] += here.second[i];
+            sums_out[i] += here.first[i];
+            sums_out[strip->lanes + i] += here.second[i];
         }
     }
 }
@@ -259,7 +258,8 @@ void cvy_norm_sum_gradients(const cvy_cpu_kernel *kernel, void *scratch, cvy_nor
 {
 #pragma omp parallel for schedule(static) if (kernel->elements > CVY_CPU_SERIAL_ELEMENTS)
     for (int64_t index = strips.first * kernel->groups; index < strips.last * kernel->groups; index++) {
-        sum_gradient_unit(kernel, with->x, with->dy, with->mean, index, partial_sums(kernel, scratch, index));
+        cvy_norm_unit unit = cvy_norm_unit_get(kernel, index);
+        cvy_norm_sum_unit(kernel, with, &unit, partial_sums(kernel, scratch, index));
     }
     for (int64_t index = strips.first; index < strips.last; index++) {
         finish_gradients(kernel, scratch, index, with);

@@ -46,6 +46,13 @@ double cvy_norm_inverse_deviation(const cvy_cpu_kernel *kernel, float variance);
 void cvy_norm_measure(const cvy_cpu_kernel *kernel, const float *x, void *scratch, cvy_norm_strips strips, float *mean,
                       float *variance);
 
+/** Mean, then sum of squared deviations, of each lane of a unit: two times as many numbers as its strip has lanes. */
+void cvy_norm_measure_unit(const cvy_cpu_kernel *kernel, const float *x, const cvy_norm_unit *unit, double *sums_out);
+
+/** Sums of dy, then of dy (x - mean), of each lane of a unit; @p mean is by channel. */
+void cvy_norm_sum_unit(const cvy_cpu_kernel *kernel, const cvy_norm_gradients *with, const cvy_norm_unit *unit,
+                       double *sums_out);
+
 /** dw and db of some strips from x, dy, mean and variance. */
 void cvy_norm_sum_gradients(const cvy_cpu_kernel *kernel, void *scratch, cvy_norm_strips strips,
                             const cvy_norm_gradients *with);

@@ -12,6 +12,7 @@ static const cvy_cpu_family *const families[CVY_OP_KIND_COUNT] = {
     [CVY_OP_DROPOUT] = &cvy_cpu_dropout,
     [CVY_OP_BATCH_NORM] = &cvy_cpu_batch_norm,
     [CVY_OP_POOL_GLOBAL] = &cvy_cpu_pool_global,
+    [CVY_OP_POOL_ADAPTIVE] = &cvy_cpu_pool_adaptive,
     [CVY_OP_POOL_MAX] = &cvy_cpu_pool,
     [CVY_OP_POOL_AVERAGE] = &cvy_cpu_pool,
     [CVY_OP_SOFTMAX_CROSS_ENTROPY] = &cvy_cpu_loss,
@@ -25,6 +26,18 @@ static const cvy_cpu_family *const families[CVY_OP_KIND_COUNT] = {
     [CVY_OP_LAMB] = &cvy_cpu_norms,
     [CVY_OP_AVERAGE] = &cvy_cpu_average,
     [CVY_OP_REORDER] = &cvy_cpu_reorder,
+    [CVY_OP_RELU6] = &cvy_cpu_elementwise,
+    [CVY_OP_LEAKY_RELU] = &cvy_cpu_elementwise,
+    [CVY_OP_SIGMOID] = &cvy_cpu_elementwise,
+    [CVY_OP_TANH] = &cvy_cpu_elementwise,
+    [CVY_OP_SILU] = &cvy_cpu_elementwise,
+    [CVY_OP_HARD_SWISH] = &cvy_cpu_elementwise,
+    [CVY_OP_MULTIPLY] = &cvy_cpu_multiply,
+    [CVY_OP_STOCHASTIC_DEPTH] = &cvy_cpu_stochastic_depth,
+    [CVY_OP_CONCAT] = &cvy_cpu_concat,
+    [CVY_OP_SLICE] = &cvy_cpu_concat,
+    [CVY_OP_GROUP_NORM] = &cvy_cpu_group_norm,
+    [CVY_OP_LOCAL_RESPONSE_NORM] = &cvy_cpu_response,
 };
 
 bool cvy_cpu_same_layout(const cvy_op *op)

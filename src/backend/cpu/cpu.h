@@ -44,14 +44,20 @@ typedef struct cvy_cpu_family {
 extern const cvy_backend cvy_backend_cpu;
 extern const cvy_cpu_family cvy_cpu_elementwise;
 extern const cvy_cpu_family cvy_cpu_dropout;
+extern const cvy_cpu_family cvy_cpu_multiply;
+extern const cvy_cpu_family cvy_cpu_stochastic_depth;
 extern const cvy_cpu_family cvy_cpu_batch_norm;
 extern const cvy_cpu_family cvy_cpu_pool_global;
+extern const cvy_cpu_family cvy_cpu_pool_adaptive;
 extern const cvy_cpu_family cvy_cpu_pool;
 extern const cvy_cpu_family cvy_cpu_loss;
 extern const cvy_cpu_family cvy_cpu_optimizer;
 extern const cvy_cpu_family cvy_cpu_norms;
 extern const cvy_cpu_family cvy_cpu_average;
 extern const cvy_cpu_family cvy_cpu_reorder;
+extern const cvy_cpu_family cvy_cpu_concat;
+extern const cvy_cpu_family cvy_cpu_group_norm;
+extern const cvy_cpu_family cvy_cpu_response;
 
 /** Whether all operands of an op lie in memory alike, padding included. */
 bool cvy_cpu_same_layout(const cvy_op *op);

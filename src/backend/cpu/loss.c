@@ -56,8 +56,21 @@ static int64_t find_largest(const float *x, int64_t classes)
     return largest;
 }
 
-/* -log p[label] = log(sum of exp(x - largest)) - (x[label] - largest); p may be NULL. */
-static sample_loss softmax_sample(const float *x, int64_t classes, int32_t label, float *p)
+/* The sum over classes of q (x - largest), q = (1 - smoothing) onehot + smoothing / classes. */
+static double weigh_scores(const float *x, int64_t classes, int32_t label, float largest, double smoothing)
+{
+    double at_label = (double)x[label] - largest, sum = 0;
+    if (smoothing == 0) {
+        return at_label; /* a score of -infinity elsewhere must not count */
+    }
+    for (int64_t i = 0; i < classes; i++) {
+        sum += (double)x[i] - largest;
+    }
+    return (1 - smoothing) * at_label + smoothing * sum / (double)classes;
+}
+
+/* - sum of q log p = log(sum of exp(x - largest)) - sum of q (x - largest); p may be NULL. */
+static sample_loss softmax_sample(const float *x, int64_t classes, int32_t label, double smoothing, float *p)
 {
     int64_t largest = find_largest(x, classes);
     double sum = 0;
@@ -74,7 +87,7 @@ static sample_loss softmax_sample(const float *x, int64_t classes, int32_t label
     if (label < 0 || label >= classes) {
         return (sample_loss){0, NO_SUCH_CLASS};
     }
-    return (sample_loss){log(sum) - ((double)x[label] - x[largest]), largest == label};
+    return (sample_loss){log(sum) - weigh_scores(x, classes, label, x[largest], smoothing), largest == label};
 }
 
 static cvy_status run_softmax(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
@@ -82,21 +95,23 @@ static cvy_status run_softmax(const cvy_cpu_kernel *kernel, void *const *operand
     const float *x = operand[0];
     const int32_t *label = operand[1];
     bool forward = kernel->base.op.pass == CVY_PASS_FORWARD;
+    double smoothing = kernel->base.op.params.loss.smoothing;
     float *p = forward ? operand[2] : NULL;
     sample_loss *losses = scratch;
     int64_t classes = count_values(kernel);
 #pragma omp parallel for schedule(static) if (kernel->elements > CVY_CPU_SERIAL_ELEMENTS / 8)
     for (int64_t i = 0; i < count_samples(kernel); i++) {
-        losses[i] = softmax_sample(x + i * classes, classes, label[i], p ? p + i * classes : NULL);
+        losses[i] = softmax_sample(x + i * classes, classes, label[i], smoothing, p ? p + i * classes : NULL);
     }
     return sum_losses(kernel, losses, label, run, operand[forward ? 3 : 2]);
 }
 
-CVY_VECTOR static void scale_range(const float *x, float factor, float *y, int64_t count)
+/* dx of all classes but the label's: factor (p - q). */
+CVY_VECTOR static void softmax_backward_range(const float *p, float q, float factor, float *dx, int64_t count)
 {
 #pragma omp simd
     for (int64_t i = 0; i < count; i++) {
-        y[i] = factor * x[i];
+        dx[i] = factor * (p[i] - q);
     }
 }
 
@@ -108,6 +123,7 @@ static cvy_status run_softmax_backward(const cvy_cpu_kernel *kernel, void *const
     const int32_t *label = operand[1];
     float *dx = operand[2];
     int64_t classes = count_values(kernel);
+    double smoothing = kernel->base.op.params.loss.smoothing, spread = smoothing / (double)classes;
     for (int64_t i = 0; i < count_samples(kernel); i++) {
         if (i >= run->samples) {
             memset(dx + i * classes, 0, (size_t)classes * sizeof *dx);
@@ -115,8 +131,9 @@ static cvy_status run_softmax_backward(const cvy_cpu_kernel *kernel, void *const
         }
         CVY_REQUIRE(label[i] >= 0 && label[i] < classes, CVY_ERR_DATA,
                     "label %" PRId32 " of sample %" PRId64 " is not within 0 to %" PRId64, label[i], i, classes - 1);
-        scale_range(p + i * classes, (float)run->loss_scale, dx + i * classes, classes);
-        dx[i * classes + label[i]] = (float)(run->loss_scale * ((double)p[i * classes + label[i]] - 1));
+        softmax_backward_range(p + i * classes, (float)spread, (float)run->loss_scale, dx + i * classes, classes);
+        double at_label = (double)p[i * classes + label[i]] - (1 - smoothing + spread);
+        dx[i * classes + label[i]] = (float)(run->loss_scale * at_label);
     }
     return CVY_OK;
 }

@@ -10,6 +10,9 @@
  *   ":any"           implementations for any machine: plain loops; its reference convolution takes 20 to 30 times as
  *                    long as Convoy's. Reorders may be so: no other backend knows the formats of weights
  *   f64              it has no such type
+ *   strided 1x1      the gradient of weights that it gets wrong; see is_sound()
+ *   local response norm  its gradient wants a tensor kept from the forward pass
+ *   concat           a copy is a copy, and beside whole blocks it has plain loops
  */
 #include "backend/onednn/problem.h"
 
@@ -203,6 +206,27 @@ static bool is_worthwhile(const cvy_op *op, const cvy_onednn_problem *problem)
     return op->kind == CVY_OP_REORDER || !strstr(cvy_onednn_problem_implementation(problem), ":any");
 }
 
+/*
+ * jit_1x1 gathers a strided channels-last x by whole blocks of channels before it sums the weights' gradient. Where x
+ * has fewer channels than a block it writes past its scratch memory and the threads overwrite each other: other numbers
+ * in every run, or a crash (seen with 2.6 on AVX2, c 1 to 7; oneDNN issue 6035 has AVX-512, c below 16).
+ */
+static bool is_sound(const cvy_op *op, const cvy_onednn_problem *problem)
+{
+    const char *implementation = cvy_onednn_problem_implementation(problem);
+    if (op->kind != CVY_OP_CONVOLUTION || op->pass != CVY_PASS_BACKWARD_WEIGHTS || !strstr(implementation, "jit_1x1")) {
+        return true;
+    }
+    const int64_t *stride = op->params.window.window.stride;
+    const cvy_tensor *x = &op->operand[0].tensor;
+    cvy_tensor channels_last = *x;
+    channels_last.format = CVY_FORMAT_CHANNELS_LAST;
+    bool strided = stride[0] > 1 || stride[1] > 1 || stride[2] > 1;
+    int64_t block = strstr(implementation, "avx512") ? 16 : 8;
+    return !strided || x->shape.extent[1] / op->params.window.groups >= block ||
+           !cvy_tensor_same_layout(x, &channels_last);
+}
+
 cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_problem *problem_out)
 {
     const char *kind = cvy_op_kind_name(op->kind);
@@ -219,7 +243,7 @@ cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_prob
     dnnl_status_t status = describe[op->kind][op->pass](op, &all, &problem.description);
     CVY_REQUIRE(status != dnnl_out_of_memory, CVY_ERR_MEMORY, "onednn: no memory for a %s %s", kind, pass);
     CVY_REQUIRE(status == dnnl_success, CVY_ERR_UNSUPPORTED, "onednn: no %s %s of this kind", kind, pass);
-    if (!takes_operands(op, &all, free, &problem) || !is_worthwhile(op, &problem)) {
+    if (!takes_operands(op, &all, free, &problem) || !is_worthwhile(op, &problem) || !is_sound(op, &problem)) {
         cvy_onednn_problem_clear(&problem);
         return cvy_fail(CVY_ERR_UNSUPPORTED, "onednn: no kernel made for a %s %s in these formats", kind, pass);
     }

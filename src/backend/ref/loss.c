@@ -29,6 +29,23 @@ static double sum_exponentials(const cvy_ref_tensor *x, int64_t n, double larges
     return sum;
 }
 
+/*
+ * The sum over classes of q (x - largest): with q = (1 - smoothing) onehot + smoothing / classes the loss of a sample
+ * is log(sum exp(x - largest)) less this, since q sums to 1.
+ */
+static double weigh_scores(const cvy_ref_tensor *x, int64_t n, int32_t label, double largest, double smoothing)
+{
+    double at_label = cvy_ref_load(x, cvy_ref_plane(x, n, label)) - largest;
+    double sum = 0.0;
+    if (smoothing == 0.0) {
+        return at_label; /* a score of -infinity elsewhere must not count */
+    }
+    for (int64_t c = 0; c < x->extent[CVY_REF_C]; c++) {
+        sum += cvy_ref_load(x, cvy_ref_plane(x, n, c)) - largest;
+    }
+    return (1.0 - smoothing) * at_label + smoothing * sum / (double)x->extent[CVY_REF_C];
+}
+
 cvy_status cvy_ref_cross_entropy_forward(const cvy_ref_kernel *kernel, const cvy_run *run)
 {
     const cvy_ref_tensor *x = cvy_ref_find(kernel, CVY_ROLE_X);
@@ -49,7 +66,7 @@ cvy_status cvy_ref_cross_entropy_forward(const cvy_ref_kernel *kernel, const cvy
         if (n < run->samples) {
             CVY_REQUIRE(label[n] >= 0 && label[n] < classes, CVY_ERR_DATA,
                         "label %" PRId32 " of sample %" PRId64 ", expected 0 to %" PRId64, label[n], n, classes - 1);
-            sum += log(total) - (cvy_ref_load(x, cvy_ref_plane(x, n, label[n])) - largest);
+            sum += log(total) - weigh_scores(x, n, label[n], largest, kernel->base.op.params.loss.smoothing);
             correct += winner == label[n];
         }
     }
@@ -63,10 +80,12 @@ cvy_status cvy_ref_cross_entropy_data(const cvy_ref_kernel *kernel, const cvy_ru
     const cvy_ref_tensor *probability = cvy_ref_find(kernel, CVY_ROLE_PROBABILITY);
     const cvy_ref_tensor *dx = cvy_ref_find(kernel, CVY_ROLE_DX);
     const int32_t *label = cvy_ref_find(kernel, CVY_ROLE_LABEL)->data;
+    double smoothing = kernel->base.op.params.loss.smoothing;
     for (int64_t n = 0; n < dx->extent[CVY_REF_N]; n++) {
         for (int64_t c = 0; c < dx->extent[CVY_REF_C]; c++) {
             double p = cvy_ref_load(probability, cvy_ref_plane(probability, n, c));
-            double gradient = run->loss_scale * (p - (c == label[n] ? 1.0 : 0.0));
+            double q = (c == label[n] ? 1.0 - smoothing : 0.0) + smoothing / (double)dx->extent[CVY_REF_C];
+            double gradient = run->loss_scale * (p - q);
             cvy_ref_store(dx, cvy_ref_plane(dx, n, c), n < run->samples ? gradient : 0.0);
         }
     }

@@ -38,6 +38,11 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_FORWARD] = cvy_ref_pool_global_forward,
             [CVY_PASS_BACKWARD_DATA] = cvy_ref_pool_global_data,
         },
+    [CVY_OP_POOL_ADAPTIVE] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_pool_adaptive_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_pool_adaptive_data,
+        },
     [CVY_OP_BATCH_NORM] =
         {
             [CVY_PASS_FORWARD] = cvy_ref_norm_forward,
@@ -51,8 +56,8 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         },
     [CVY_OP_RELU] =
         {
-            [CVY_PASS_FORWARD] = cvy_ref_relu_forward,
-            [CVY_PASS_BACKWARD_DATA] = cvy_ref_relu_data,
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
         },
     [CVY_OP_DROPOUT] =
         {
@@ -90,6 +95,64 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
     [CVY_OP_ADAM] =
         {
             [CVY_PASS_UPDATE] = cvy_ref_adam,
+        },
+    [CVY_OP_RELU6] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_LEAKY_RELU] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_SIGMOID] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_TANH] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_SILU] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_HARD_SWISH] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_activation_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_activation_data,
+        },
+    [CVY_OP_MULTIPLY] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_multiply_forward,
+            [CVY_PASS_BACKWARD] = cvy_ref_multiply_backward,
+        },
+    [CVY_OP_STOCHASTIC_DEPTH] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_stochastic_depth_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_stochastic_depth_data,
+        },
+    [CVY_OP_CONCAT] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_concat,
+        },
+    [CVY_OP_SLICE] =
+        {
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_slice,
+        },
+    [CVY_OP_GROUP_NORM] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_group_norm_forward,
+            [CVY_PASS_BACKWARD] = cvy_ref_group_norm_backward,
+        },
+    [CVY_OP_LOCAL_RESPONSE_NORM] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_response_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_response_data,
         },
     [CVY_OP_SQUARE_SUM] =
         {

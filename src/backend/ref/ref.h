@@ -133,6 +133,8 @@ cvy_status cvy_ref_pool_average_forward(const cvy_ref_kernel *kernel, const cvy_
 cvy_status cvy_ref_pool_average_data(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_pool_global_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_pool_global_data(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_pool_adaptive_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_pool_adaptive_data(const cvy_ref_kernel *kernel, const cvy_run *run);
 
 cvy_status cvy_ref_norm_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_norm_inference(const cvy_ref_kernel *kernel, const cvy_run *run);
@@ -143,11 +145,16 @@ cvy_status cvy_ref_norm_grad_stats(const cvy_ref_kernel *kernel, const cvy_run *
 cvy_status cvy_ref_norm_grad_apply(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_norm_commit(const cvy_ref_kernel *kernel, const cvy_run *run);
 
-cvy_status cvy_ref_relu_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
-cvy_status cvy_ref_relu_data(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_activation_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_activation_data(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_dropout_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_dropout_data(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_add_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_stochastic_depth_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_stochastic_depth_data(const cvy_ref_kernel *kernel, const cvy_run *run);
+
+cvy_status cvy_ref_multiply_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_multiply_backward(const cvy_ref_kernel *kernel, const cvy_run *run);
 
 cvy_status cvy_ref_cross_entropy_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_cross_entropy_data(const cvy_ref_kernel *kernel, const cvy_run *run);
@@ -177,5 +184,14 @@ cvy_status cvy_ref_open_gradient(const cvy_ref_kernel *kernel, cvy_ref_gradient 
 
 /** Element @p i, clipped. */
 double cvy_ref_load_gradient(const cvy_ref_gradient *gradient, int64_t i);
+
+cvy_status cvy_ref_concat(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_slice(const cvy_ref_kernel *kernel, const cvy_run *run);
+
+cvy_status cvy_ref_group_norm_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_group_norm_backward(const cvy_ref_kernel *kernel, const cvy_run *run);
+
+cvy_status cvy_ref_response_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_response_data(const cvy_ref_kernel *kernel, const cvy_run *run);
 
 #endif

@@ -10,13 +10,25 @@
     KIND(max_pool)            \
     KIND(average_pool)        \
     KIND(global_pool)         \
+    KIND(adaptive_pool)       \
     KIND(batch_norm)          \
     KIND(relu)                \
     KIND(dropout)             \
     KIND(add)                 \
     KIND(flatten)             \
     KIND(softmax_cross_entropy) \
-    KIND(mean_squared_error)
+    KIND(mean_squared_error)  \
+    KIND(relu6)               \
+    KIND(leaky_relu)          \
+    KIND(sigmoid)             \
+    KIND(tanh)                \
+    KIND(silu)                \
+    KIND(hard_swish)          \
+    KIND(multiply)            \
+    KIND(stochastic_depth)    \
+    KIND(concat)              \
+    KIND(group_norm)          \
+    KIND(local_response_norm)
 
 #define DECLARE(kind) extern const cvy_layer_kind cvy_layer_##kind;
 #define LIST(kind) &cvy_layer_##kind,

@@ -1,8 +1,9 @@
 /*
- * ResNet-18 and ResNet-50 (He et al., "Deep residual learning for image recognition", arXiv:1512.03385), with the
- * module paths, defaults and initialisation of torchvision: parameters are named as in its state_dict. Version 1 halves
- * in the first 1x1 convolution of a bottleneck, as the paper does, 1.5 in the 3x3, as torchvision does. Layers without
- * parameters have no state_dict keys, so their names ("layer1.0.relu1", "layer1.0.add") are free.
+ * ResNets (He et al., "Deep residual learning for image recognition", arXiv:1512.03385) and ResNeXts (Xie et al.,
+ * "Aggregated residual transformations for deep neural networks", arXiv:1611.05431), with the module paths, defaults
+ * and initialisation of torchvision: parameters are named as in its state_dict. Version 1 halves in the first 1x1
+ * convolution of a bottleneck, as the paper does, 1.5 in the 3x3, as torchvision does. Layers without parameters have
+ * no state_dict keys, so their names ("layer1.0.relu1", "layer1.0.add") are free.
  */
 #include <stdio.h>
 
@@ -17,19 +18,28 @@ enum { VERSION_1_5, VERSION_1 };
 static const char *const versions[] = {[VERSION_1_5] = "1.5", [VERSION_1] = "1", NULL};
 
 /* Below 8 the stem leaves one position, and 3x3 windows would see little but padding. */
-static const cvy_field fields_18[] = {CVY_IMAGE_FIELDS(resnet_options, 224, 8, 3, 1000), {0}};
-static const cvy_field fields_50[] = {
+static const cvy_field fields_basic[] = {CVY_IMAGE_FIELDS(resnet_options, 224, 8, 3, 1000), {0}};
+static const cvy_field fields_bottleneck[] = {
     CVY_IMAGE_FIELDS(resnet_options, 224, 8, 3, 1000),
     {.name = "version", .type = CVY_FIELD_CHOICE, .offset = offsetof(resnet_options, version), .value = VERSION_1_5,
      .choices = versions, .help = "1 halves in a bottleneck's first 1x1 convolution, 1.5 in its 3x3"},
     {0},
 };
 
+/* A member of the family. */
+typedef struct variant {
+    int blocks[4];        /* in each stage */
+    bool bottleneck;
+    int groups;           /* of the 3x3 convolution of a bottleneck */
+    int group_width;      /* filters of a group where a stage has 64; 64 with one group is ResNet */
+} variant;
+
 /* One residual block under construction. */
 typedef struct block {
     cvy_model *model;
     char path[32];        /* "layer1.0" */
     int width;            /* filters within */
+    int groups;
     int outputs;          /* channels that come out */
     int stride;
     bool project;         /* the shortcut needs a convolution */
@@ -38,7 +48,7 @@ typedef struct block {
 } block;
 
 typedef struct convolution {
-    int filters, kernel, stride;
+    int filters, kernel, stride, groups;
 } convolution;
 
 /* Append a convolution without bias and its batch norm: "PATH.CONV" and "PATH.NORM". */
@@ -46,8 +56,9 @@ static cvy_status append_conv_norm(const block *b, const char *conv, const char 
 {
     char name[64];
     snprintf(name, sizeof name, "%s.%s", b->path, conv);
-    CVY_TRY(cvy_model_append(b->model, "conv", name, at, "filters: %d, kernel: %d, stride: %d, padding: %d, bias: no",
-                             c.filters, c.kernel, c.stride, c.kernel / 2));
+    CVY_TRY(cvy_model_append(b->model, "conv", name, at,
+                             "filters: %d, kernel: %d, stride: %d, padding: %d, groups: %d, bias: no", c.filters,
+                             c.kernel, c.stride, c.kernel / 2, c.groups));
     snprintf(name, sizeof name, "%s.%s", b->path, norm);
     return cvy_model_append(b->model, "batch-norm", name, at, " ");
 }
@@ -61,19 +72,20 @@ static cvy_status append_relu(const block *b, const char *relu, int *at)
 
 static cvy_status append_basic(const block *b, int *at)
 {
-    CVY_TRY(append_conv_norm(b, "conv1", "bn1", (convolution){b->width, 3, b->stride}, at));
+    CVY_TRY(append_conv_norm(b, "conv1", "bn1", (convolution){b->width, 3, b->stride, 1}, at));
     CVY_TRY(append_relu(b, "relu1", at));
-    return append_conv_norm(b, "conv2", "bn2", (convolution){b->outputs, 3, 1}, at);
+    return append_conv_norm(b, "conv2", "bn2", (convolution){b->outputs, 3, 1, 1}, at);
 }
 
 static cvy_status append_bottleneck(const block *b, int *at)
 {
     bool first_halves = b->version == VERSION_1;
-    CVY_TRY(append_conv_norm(b, "conv1", "bn1", (convolution){b->width, 1, first_halves ? b->stride : 1}, at));
+    CVY_TRY(append_conv_norm(b, "conv1", "bn1", (convolution){b->width, 1, first_halves ? b->stride : 1, 1}, at));
     CVY_TRY(append_relu(b, "relu1", at));
-    CVY_TRY(append_conv_norm(b, "conv2", "bn2", (convolution){b->width, 3, first_halves ? 1 : b->stride}, at));
+    convolution second = {b->width, 3, first_halves ? 1 : b->stride, b->groups};
+    CVY_TRY(append_conv_norm(b, "conv2", "bn2", second, at));
     CVY_TRY(append_relu(b, "relu2", at));
-    return append_conv_norm(b, "conv3", "bn3", (convolution){b->outputs, 1, 1}, at);
+    return append_conv_norm(b, "conv3", "bn3", (convolution){b->outputs, 1, 1, 1}, at);
 }
 
 static cvy_status append_block(const block *b, int *at)
@@ -82,7 +94,7 @@ static cvy_status append_block(const block *b, int *at)
     int shortcut = *at;
     CVY_TRY(b->bottleneck ? append_bottleneck(b, at) : append_basic(b, at));
     if (b->project) {
-        convolution fit = {b->outputs, 1, b->stride};
+        convolution fit = {b->outputs, 1, b->stride, 1};
         CVY_TRY(append_conv_norm(b, "downsample.0", "downsample.1", fit, &shortcut));
     }
     snprintf(name, sizeof name, "%s.add", b->path);
@@ -90,15 +102,20 @@ static cvy_status append_block(const block *b, int *at)
     return append_relu(b, "relu", at);
 }
 
-/* Four stages of 64, 128, 256, 512 filters within; every stage but the first halves. */
-static cvy_status append_stages(cvy_model *model, const int blocks[4], bool bottleneck, int version, int *at)
+/* Four stages of 64, 128, 256, 512 filters; every stage but the first halves. */
+static cvy_status append_stages(cvy_model *model, const variant *v, int version, int *at)
 {
     int channels = 64;
     for (int stage = 0; stage < 4; stage++) {
-        int width = 64 << stage;
-        for (int i = 0; i < blocks[stage]; i++) {
-            block b = {.model = model, .width = width, .outputs = bottleneck ? 4 * width : width,
-                       .stride = stage > 0 && i == 0 ? 2 : 1, .bottleneck = bottleneck, .version = version};
+        int filters = 64 << stage;
+        for (int i = 0; i < v->blocks[stage]; i++) {
+            block b = {.model = model,
+                       .width = filters * v->group_width / 64 * v->groups,
+                       .groups = v->groups,
+                       .outputs = v->bottleneck ? 4 * filters : filters,
+                       .stride = stage > 0 && i == 0 ? 2 : 1,
+                       .bottleneck = v->bottleneck,
+                       .version = version};
             b.project = b.stride != 1 || channels != b.outputs;
             snprintf(b.path, sizeof b.path, "layer%d.%d", stage + 1, i);
             CVY_TRY(append_block(&b, at));
@@ -108,52 +125,52 @@ static cvy_status append_stages(cvy_model *model, const int blocks[4], bool bott
     return CVY_OK;
 }
 
-static cvy_status add_layers(cvy_model *model, const resnet_options *options, const int blocks[4], bool bottleneck)
+static cvy_status add_layers(cvy_model *model, const resnet_options *options, const variant *v)
 {
     int at = 0;
     CVY_TRY(cvy_model_append(model, "conv", "conv1", &at, "filters: 64, kernel: 7, stride: 2, padding: 3, bias: no"));
     CVY_TRY(cvy_model_append(model, "batch-norm", "bn1", &at, " "));
     CVY_TRY(cvy_model_append(model, "relu", "relu", &at, " "));
     CVY_TRY(cvy_model_append(model, "max-pool", "maxpool", &at, "kernel: 3, stride: 2, padding: 1"));
-    CVY_TRY(append_stages(model, blocks, bottleneck, options->version, &at));
+    CVY_TRY(append_stages(model, v, options->version, &at));
     CVY_TRY(cvy_model_append(model, "global-pool", "avgpool", &at, " "));
     CVY_TRY(cvy_model_append(model, "flatten", "flatten", &at, " "));
     CVY_TRY(cvy_model_append(model, "dense", "fc", &at, "outputs: %lld", (long long)options->image.classes));
     return cvy_model_append(model, "softmax-cross-entropy", "loss", &at, " ");
 }
 
-static cvy_status build(const char *name, const resnet_options *options, const int blocks[4], bool bottleneck,
-                        cvy_model **model_out)
+static cvy_status build(const char *name, const void *options, const variant *v, cvy_model **model_out)
 {
+    const resnet_options *chosen = options;
     cvy_model *model = NULL;
-    CVY_TRY(cvy_zoo_start(name, options->image.channels, &options->image.size, 2, &model));
-    return cvy_zoo_end(add_layers(model, options, blocks, bottleneck), model, model_out);
+    CVY_TRY(cvy_zoo_start(name, chosen->image.channels, &chosen->image.size, 2, &model));
+    return cvy_zoo_end(add_layers(model, chosen, v), model, model_out);
 }
 
-static cvy_status build_18(const char *name, const void *options, cvy_model **model_out)
-{
-    static const int blocks[4] = {2, 2, 2, 2};
-    return build(name, options, blocks, false, model_out);
-}
+/* A zoo entry: its symbol, its name, its fields, a line of help, and what makes it. */
+#define RESNET(symbol, zoo_name, zoo_fields, zoo_help, ...)                                                    \
+    static cvy_status build_##symbol(const char *name, const void *options, cvy_model **model_out)             \
+    {                                                                                                          \
+        static const variant v = __VA_ARGS__;                                                                  \
+        return build(name, options, &v, model_out);                                                            \
+    }                                                                                                          \
+    const cvy_zoo_entry cvy_zoo_##symbol = {.name = (zoo_name),                                                \
+                                            .help = (zoo_help),                                                \
+                                            .fields = (zoo_fields),                                            \
+                                            .options_bytes = sizeof(resnet_options),                           \
+                                            .build = build_##symbol}
 
-static cvy_status build_50(const char *name, const void *options, cvy_model **model_out)
-{
-    static const int blocks[4] = {3, 4, 6, 3};
-    return build(name, options, blocks, true, model_out);
-}
-
-const cvy_zoo_entry cvy_zoo_resnet18 = {
-    .name = "resnet18",
-    .help = "ResNet-18, torchvision's: 11,689,512 parameters",
-    .fields = fields_18,
-    .options_bytes = sizeof(resnet_options),
-    .build = build_18,
-};
-
-const cvy_zoo_entry cvy_zoo_resnet50 = {
-    .name = "resnet50",
-    .help = "ResNet-50, torchvision's: 25,557,032 parameters",
-    .fields = fields_50,
-    .options_bytes = sizeof(resnet_options),
-    .build = build_50,
-};
+RESNET(resnet18, "resnet18", fields_basic, "ResNet-18, torchvision's: 11,689,512 parameters",
+       {{2, 2, 2, 2}, false, 1, 64});
+RESNET(resnet34, "resnet34", fields_basic, "ResNet-34, torchvision's: 21,797,672 parameters",
+       {{3, 4, 6, 3}, false, 1, 64});
+RESNET(resnet50, "resnet50", fields_bottleneck, "ResNet-50, torchvision's: 25,557,032 parameters",
+       {{3, 4, 6, 3}, true, 1, 64});
+RESNET(resnet101, "resnet101", fields_bottleneck, "ResNet-101, torchvision's: 44,549,160 parameters",
+       {{3, 4, 23, 3}, true, 1, 64});
+RESNET(resnet152, "resnet152", fields_bottleneck, "ResNet-152, torchvision's: 60,192,808 parameters",
+       {{3, 8, 36, 3}, true, 1, 64});
+RESNET(resnext50_32x4d, "resnext50-32x4d", fields_bottleneck, "ResNeXt-50 32x4d, torchvision's: 25,028,904 parameters",
+       {{3, 4, 6, 3}, true, 32, 4});
+RESNET(resnext101_32x4d, "resnext101-32x4d", fields_bottleneck, "ResNeXt-101 32x4d, the paper's: 44,177,704 parameters",
+       {{3, 4, 23, 3}, true, 32, 4});

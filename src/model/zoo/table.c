@@ -4,9 +4,21 @@
 #define FOR_EACH_MODEL(MODEL) \
     MODEL(lenet5)             \
     MODEL(cifar10_quick)      \
+    MODEL(alexnet)            \
+    MODEL(vgg11)              \
+    MODEL(vgg13)              \
+    MODEL(vgg16)              \
+    MODEL(vgg19)              \
     MODEL(resnet18)           \
+    MODEL(resnet34)           \
     MODEL(resnet50)           \
-    MODEL(cosmoflow)
+    MODEL(resnet101)          \
+    MODEL(resnet152)          \
+    MODEL(resnext50_32x4d)    \
+    MODEL(resnext101_32x4d)   \
+    MODEL(cosmoflow)          \
+    MODEL(googlenet)          \
+    MODEL(densenet121)
 
 #define DECLARE(model) extern const cvy_zoo_entry cvy_zoo_##model;
 #define LIST(model) &cvy_zoo_##model,
