@@ -172,6 +172,7 @@ static void test_stop_and_resume_changes_no_bit(void **state)
         char name[16];
         options = small_options();
         options.optimizer = rules[i];
+        options.epochs = 1;
         options.clip_norm = 0.5;
         options.ema = 0.5;
         options.rate = CVY_RATE_POLYNOMIAL;
