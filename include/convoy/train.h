@@ -39,7 +39,7 @@ typedef enum cvy_optimizer_name {
 
 /** What to train and how. Start from CVY_TRAIN_OPTIONS_INIT. Strings are borrowed for the call. */
 typedef struct cvy_train_options {
-    const char *data;             /**< a folder, or digits, random */
+    const char *data;             /**< a folder, or digits, random, cosmo */
     const char *data_kind;        /**< NULL: found by the files */
     int64_t train_samples;        /**< at most so many (synthetic sets: so many); 0: all, or the set's default */
     int64_t test_samples;         /**< as `train_samples` */

@@ -55,8 +55,8 @@ static const row rows[] = {
     HEADING("Model and data"),
     {TEB | CLI_MODEL, {TEXT("model", model, "MODEL", "The model, in place of the operand: a zoo name with options "
                             "(resnet50:classes=10) or a YAML file")}},
-    {TE, {.letter = 'd', TEXT("data", train.data, "DIR|NAME", "Folder of the data set, or digits, random: made up, "
-                              "no files needed"), .aliases = "data-dir"}},
+    {TE, {.letter = 'd', TEXT("data", train.data, "DIR|NAME", "Folder of the data set, or digits, random, cosmo: "
+                              "made up, no files needed"), .aliases = "data-dir"}},
     {TE | CLI_DATA, {TEXT("data-kind", train.data_kind, "KIND", "Kind of the data set, where its files do not tell")}},
     {TE, {WHOLE("train-samples", train.train_samples, 0, MANY, "Use at most N training samples; 0: all"),
           .aliases = "train-num-samples"}},

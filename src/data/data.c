@@ -23,6 +23,7 @@ extern const cvy_data_kind cvy_data_kind_cifar10;
 extern const cvy_data_kind cvy_data_kind_cifar100;
 extern const cvy_data_kind cvy_data_kind_npy;
 extern const cvy_data_kind cvy_data_kind_npz;
+extern const cvy_data_kind cvy_data_kind_cosmo;
 
 /* Folders are asked in this order. */
 static const cvy_data_kind *const kinds[] = {
@@ -33,6 +34,7 @@ static const cvy_data_kind *const kinds[] = {
     &cvy_data_kind_cifar100,
     &cvy_data_kind_npy,
     &cvy_data_kind_npz,
+    &cvy_data_kind_cosmo,
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0], LIST_BYTES = 512 };
 

@@ -34,7 +34,7 @@ typedef struct cvy_augmentation {
 
 /** What a user asks of a data set. */
 typedef struct cvy_data_options {
-    const char *source;              /**< a folder, or the name of a synthetic set: digits, random */
+    const char *source;              /**< a folder, or the name of a synthetic set: digits, random, cosmo */
     const char *kind;                /**< NULL: by the files found, or the name */
     uint64_t seed;
     cvy_shape sample;                /**< the model's input, without n: synthetic sets take it, files must have it. No

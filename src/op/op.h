@@ -154,7 +154,7 @@ typedef enum cvy_role {
     CVY_ROLE_LOSS,             /**< f64 [2]: loss of the batch (already scaled), correct predictions */
     CVY_ROLE_MOMENTUM,         /**< velocity of SGD; first moment of the Adams */
     CVY_ROLE_MOMENT2,          /**< second moment of the Adams */
-    CVY_ROLE_DX1,              /**< … to x1 */
+    CVY_ROLE_DX1,              /**< gradient of the loss with respect to x1 */
     CVY_ROLE_X2,               /**< third input of concat */
     CVY_ROLE_X3,               /**< fourth input of concat */
     CVY_ROLE_SQUARES,          /**< f64 [slots]: sums of squares, of which each parameter has its places */

@@ -97,7 +97,7 @@ static cvy_status open_data(cvy_session *session, const cvy_train_options *optio
                                .augmentation = {options->crop_padding, options->hflip}};
     wanted.sample.dims = input->dims - 1;
     memcpy(wanted.sample.extent, input->extent + 1, sizeof(int64_t) * (size_t)(input->dims - 1));
-    CVY_REQUIRE(options->data, CVY_ERR_INPUT, "no data: give --data a folder, or one of digits, random");
+    CVY_REQUIRE(options->data, CVY_ERR_INPUT, "no data: give --data a folder, or one of digits, random, cosmo");
     return cvy_data_open(&wanted, &session->data);
 }
 

@@ -1,7 +1,7 @@
 /*
- * Random small graphs: convolutions with random windows and groups, norms, activations, poolings, dropout, branches that
- * are summed, multiplied or joined, layers with several consumers, one to three heads that are summed, either loss. A
- * graph is a function of its seed.
+ * Random small graphs: convolutions with random windows and groups, norms, activations, poolings, dropout, branches
+ * that are summed, multiplied or joined, layers with several consumers, one to three heads that are summed, either
+ * loss. A graph is a function of its seed.
  */
 #ifndef CVY_TESTS_RUNTIME_RANDOM_MODEL_H
 #define CVY_TESTS_RUNTIME_RANDOM_MODEL_H
