@@ -9,7 +9,8 @@
 static const char *const optimizers[] = {
     [CVY_OPTIMIZE_SGD] = "sgd",           [CVY_OPTIMIZE_MOMENTUM] = "momentum",
     [CVY_OPTIMIZE_NESTEROV] = "nesterov", [CVY_OPTIMIZE_ADAMW] = "adamw",
-    [CVY_OPTIMIZE_ADAM] = "adam",         NULL,
+    [CVY_OPTIMIZE_ADAM] = "adam",         [CVY_OPTIMIZE_LARS] = "lars",
+    [CVY_OPTIMIZE_LAMB] = "lamb",         NULL,
 };
 static const char *const schedules[] = {
     [CVY_RATE_CONSTANT] = "constant",
@@ -85,13 +86,20 @@ static const row rows[] = {
     {T, {REAL("learning-rate", train.learning_rate, 0, 1e6, "Learning rate after warm-up"), .aliases = "lr"}},
     {T, {WHOLE("lr-base-size", train.rate_base_size, 0, MANY, "Samples an update that --learning-rate is meant for: "
                "it is multiplied with the batch over N; 0: taken as it is")}},
-    {TB, {REAL("momentum", train.momentum, 0, 1, "Momentum of momentum and nesterov")}},
-    {TB, {REAL("weight-decay", train.weight_decay, 0, 1e6, "Weight decay; adamw's is decoupled; 0: none")}},
+    {TB, {REAL("momentum", train.momentum, 0, 1, "Momentum of momentum, nesterov and lars")}},
+    {TB, {REAL("weight-decay", train.weight_decay, 0, 1e6, "Weight decay; adamw's and lamb's is decoupled; 0: none")}},
     {TB, {FLAG("no-decay-norms", train.no_decay_norms, "Keep norms and biases out of weight decay")}},
-    {T, {REAL("beta1", train.beta1, 0, 1, "Decay of the first moment of adam and adamw")}},
-    {T, {REAL("beta2", train.beta2, 0, 1, "Decay of the second moment of adam and adamw")}},
-    {T, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of the second moment of adam and adamw"),
+    {T, {REAL("beta1", train.beta1, 0, 1, "Decay of the first moment of adam, adamw and lamb")}},
+    {T, {REAL("beta2", train.beta2, 0, 1, "Decay of the second moment of adam, adamw and lamb")}},
+    {T, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of the second moment of adam, adamw, lamb"),
          .aliases = "opt-eps"}},
+    {TB, {REAL("trust", train.trust, 0, 1e6, "Trust coefficient of lars")}},
+    {TB, {REAL("clip-norm", train.clip_norm, 0, 1e30, "Scale gradients down to this norm, all parameters taken "
+               "together; 0: never"), .aliases = "clip-grad clip-grad-norm"}},
+    {TB, {REAL("clip-value", train.clip_value, 0, 1e30, "Cut every gradient to between -X and X; 0: never")}},
+    {T | CLI_EVAL, {REAL("ema", train.ema, 0, 0.9999999, "Average weights and running statistics over updates, keeping "
+                         "this share each time, and evaluate the averages; 0: no averages"),
+                    .aliases = "model-ema-decay"}},
     {T, {CHOICE("schedule", train.rate, schedules, "NAME", "How the learning rate goes"), .aliases = "sched"}},
     {T, {REAL("warmup-epochs", train.warmup_epochs, 0, MANY, "Raise the learning rate from 0 over the first X "
               "epochs; 0: no warm-up")}},

@@ -21,6 +21,8 @@ static const struct {
     [CVY_OPTIMIZE_NESTEROV] = {CVY_OPTIMIZER_SGD, true, true},
     [CVY_OPTIMIZE_ADAMW] = {CVY_OPTIMIZER_ADAMW, false, false},
     [CVY_OPTIMIZE_ADAM] = {CVY_OPTIMIZER_ADAM, false, false},
+    [CVY_OPTIMIZE_LARS] = {CVY_OPTIMIZER_LARS, true, false},
+    [CVY_OPTIMIZE_LAMB] = {CVY_OPTIMIZER_LAMB, false, false},
 };
 
 static cvy_status find_layout(const char *name, cvy_layout_choice *choice_out)
@@ -52,6 +54,14 @@ static cvy_status check_options(const cvy_train_options *o)
                 "learning-rate: expected a number of at least 0, got %g", o->learning_rate);
     CVY_REQUIRE(o->weight_decay >= 0.0 && o->momentum >= 0.0 && o->momentum < 1.0, CVY_ERR_INPUT,
                 "weight-decay must be at least 0 and momentum in [0, 1), got %g and %g", o->weight_decay, o->momentum);
+    CVY_REQUIRE(o->clip_norm >= 0.0 && o->clip_value >= 0.0 && o->trust >= 0.0, CVY_ERR_INPUT,
+                "clip-norm, clip-value and trust must be at least 0, got %g, %g and %g", o->clip_norm, o->clip_value,
+                o->trust);
+    CVY_REQUIRE(o->clip_norm == 0.0 || o->clip_value == 0.0, CVY_ERR_INPUT,
+                "clip-norm and clip-value: expected one of them, got %g and %g", o->clip_norm, o->clip_value);
+    CVY_REQUIRE(o->clip_value == 0.0 || o->optimizer != CVY_OPTIMIZE_LARS, CVY_ERR_INPUT,
+                "lars goes by the norm of each gradient: clip-value does not go with it, clip-norm does");
+    CVY_REQUIRE(o->ema >= 0.0 && o->ema < 1.0, CVY_ERR_INPUT, "ema: expected 0 to below 1, got %g", o->ema);
     CVY_REQUIRE(o->epochs >= 0 && o->steps >= 0, CVY_ERR_INPUT, "epochs and steps must not be negative");
     return CVY_OK;
 }
@@ -93,13 +103,17 @@ static cvy_status open_data(cvy_session *session, const cvy_train_options *optio
 
 static cvy_optimizer choose_optimizer(const cvy_train_options *o)
 {
-    cvy_optimizer optimizer = {.kind = rules[o->optimizer].kind, .no_decay_norms = o->no_decay_norms};
+    cvy_optimizer optimizer = {.kind = rules[o->optimizer].kind,
+                               .clip_norm = o->clip_norm,
+                               .no_decay_norms = o->no_decay_norms};
     optimizer.params = (cvy_op_params_optimizer){.momentum = rules[o->optimizer].momentum ? o->momentum : 0.0,
                                                  .nesterov = rules[o->optimizer].nesterov,
                                                  .beta1 = o->beta1,
                                                  .beta2 = o->beta2,
                                                  .epsilon = o->epsilon,
-                                                 .weight_decay = o->weight_decay};
+                                                 .weight_decay = o->weight_decay,
+                                                 .clip_value = o->clip_value,
+                                                 .trust = o->trust};
     return optimizer;
 }
 
@@ -122,6 +136,7 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
                                .dtype = options->double_precision ? CVY_F64 : CVY_F32,
                                .training = training,
                                .optimizer = choose_optimizer(options),
+                               .average = training ? options->ema : 0.0,
                                .block = cvy_device_block(&session->machine.device),
                                .data_slots = DATA_SLOTS,
                                .label_bytes = (int64_t)sizeof(int32_t)};
