@@ -33,11 +33,13 @@ typedef enum cvy_optimizer_name {
     CVY_OPTIMIZE_NESTEROV, /**< the same, looking ahead: w -= lr (g + wd w + mu v) */
     CVY_OPTIMIZE_ADAMW,    /**< Loshchilov and Hutter, arXiv:1711.05101 */
     CVY_OPTIMIZE_ADAM,     /**< Kingma and Ba, arXiv:1412.6980; decay is part of the gradient, as PyTorch's */
+    CVY_OPTIMIZE_LARS,     /**< You, Gitman and Ginsburg, arXiv:1708.03888; norms and biases are not adapted */
+    CVY_OPTIMIZE_LAMB,     /**< You et al., arXiv:1904.00962; norms and biases are not adapted */
 } cvy_optimizer_name;
 
 /** What to train and how. Start from CVY_TRAIN_OPTIONS_INIT. Strings are borrowed for the call. */
 typedef struct cvy_train_options {
-    const char *data;             /**< a folder, or digits, random */
+    const char *data;             /**< a folder, or digits, random, cosmo */
     const char *data_kind;        /**< NULL: found by the files */
     int64_t train_samples;        /**< at most so many (synthetic sets: so many); 0: all, or the set's default */
     int64_t test_samples;         /**< as `train_samples` */
@@ -50,15 +52,21 @@ typedef struct cvy_train_options {
     int64_t steps;                /**< stop after so many iterations; 0: by epochs */
     uint64_t seed;                /**< of all random numbers */
     int threads;                  /**< 0: one for each core that this process may use */
+    int data_threads;             /**< that read samples ahead; 0 is 1 */
     const char *backend;          /**< NULL: the fastest in this build */
     const char *layout;           /**< auto, plain, channels-last, blocked; NULL is auto */
     bool double_precision;        /**< f64; backend ref alone has it */
     cvy_optimizer_name optimizer; /**< the rule that updates the weights */
     double learning_rate;         /**< base, after warm-up */
     int64_t rate_base_size;       /**< the base is for so many samples an update, and grows with them; 0: as it is */
-    double momentum;              /**< momentum and nesterov */
-    double beta1, beta2, epsilon; /**< adam and adamw */
+    double momentum;              /**< momentum, nesterov and lars */
+    double beta1, beta2, epsilon; /**< adam, adamw and lamb */
     double weight_decay;          /**< adamw's is decoupled from the gradient, the others' is part of it */
+    double trust;                 /**< lars: a step's share of the weights' norm, before the learning rate */
+    double clip_norm;             /**< largest norm of all gradients together: beyond it they shrink; 0: any */
+    double clip_value;            /**< gradients are cut to it at both ends; 0: they are not */
+    double ema;                   /**< weights and running statistics are averaged over updates, and keep this share
+                                       each time; evaluation goes by the averages; 0: none */
     bool no_decay_norms;          /**< no weight decay of norms and biases: parameters of one dimension */
     cvy_rate_kind rate;
     double warmup_epochs;         /**< linear from 0; may be a fraction */
@@ -76,11 +84,11 @@ typedef struct cvy_train_options {
                                        CVY_PREEMPTED, or CVY_STOPPED where there is nowhere to save; may be NULL */
 } cvy_train_options;
 
-#define CVY_TRAIN_OPTIONS_INIT                                                                           \
-    {                                                                                                    \
-        .batch = 64, .epochs = 1, .seed = 1, .optimizer = CVY_OPTIMIZE_MOMENTUM, .learning_rate = 0.01,  \
-        .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .step_epochs = 30, .gamma = 0.1, \
-        .power = 1.0, .keep_checkpoints = 2, .timeline_steps = 10                                                      \
+#define CVY_TRAIN_OPTIONS_INIT                                                                              \
+    {                                                                                                       \
+        .batch = 64, .epochs = 1, .seed = 1, .optimizer = CVY_OPTIMIZE_MOMENTUM, .learning_rate = 0.01,     \
+        .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .trust = 0.001, .step_epochs = 30,  \
+        .gamma = 0.1, .power = 1.0, .keep_checkpoints = 2, .timeline_steps = 10                             \
     }
 
 /** What is known once everything is set up. Valid during the call. */
@@ -201,8 +209,9 @@ typedef struct cvy_evaluation {
  *
  * @param[in]  model          finished, borrowed
  * @param[in]  checkpoint     a checkpoint folder, a run folder (its best, else its newest checkpoint), a safetensors
- *                            file
- * @param[in]  options        data, test_samples, batch, seed, threads, backend, layout, precision and stop are used
+ *                            file; of a checkpoint the averages, where `ema` is not 0
+ * @param[in]  options        data, test_samples, batch, seed, threads, backend, layout, precision, ema and stop are
+ *                            used
  * @param[in]  observer       progress alone is called; may be NULL
  * @param[out] evaluation_out untouched on failure
  * @retval CVY_STOPPED        `stop` was set; otherwise as cvy_train()

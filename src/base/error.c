@@ -7,6 +7,16 @@
 
 enum { MESSAGE_BYTES = 1024 };
 
+/* Words come from options and files too: they stay on one line, and do not steer a terminal. */
+static void clean(char *words)
+{
+    for (char *c = words; *c; c++) {
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) {
+            *c = '?';
+        }
+    }
+}
+
 static _Thread_local char message[MESSAGE_BYTES];
 
 const char *cvy_error_message(void) { return message; }
@@ -20,6 +30,7 @@ void cvy_error_set(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(words, sizeof words, format, arguments);
     va_end(arguments);
+    clean(words);
     memcpy(message, words, sizeof message);
 }
 
@@ -31,6 +42,7 @@ void cvy_error_prepend(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(context, sizeof context, format, arguments);
     va_end(arguments);
+    clean(context);
     int length = snprintf(words, sizeof words, "%s: ", context);
     strncat(words, message, sizeof words - 1 - (size_t)length);
     memcpy(message, words, sizeof message);

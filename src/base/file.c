@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -204,6 +205,26 @@ cvy_status cvy_file_write(const char *path, const void *data, size_t bytes, cvy_
     return result;
 }
 
+cvy_status cvy_file_check_writable(const char *path, cvy_status status)
+{
+    struct stat info;
+    CVY_REQUIRE(stat(path, &info) != 0 || S_ISREG(info.st_mode), status, "%s: exists and is not a regular file", path);
+    size_t aside_bytes = strlen(path) + sizeof ".tmp";
+    char *aside = cvy_calloc(aside_bytes, 1);
+    if (!aside) {
+        return CVY_ERR_MEMORY;
+    }
+    snprintf(aside, aside_bytes, "%s.tmp", path);
+    int descriptor = open(aside, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    cvy_status result = descriptor >= 0 ? CVY_OK : fail_with_errno(status, path, "cannot create");
+    if (descriptor >= 0) {
+        close(descriptor);
+        (void)unlink(aside);
+    }
+    cvy_free(aside);
+    return result;
+}
+
 /* Make one folder, unless it is there. A new entry is synced, or what is saved below it could be lost with it. */
 static cvy_status create_one(const char *path, cvy_status status)
 {
@@ -222,6 +243,8 @@ static cvy_status create_one(const char *path, cvy_status status)
 cvy_status cvy_folder_create(const char *path, cvy_status status)
 {
     CVY_REQUIRE(path[0] != '\0', status, "the name of a folder is empty");
+    CVY_REQUIRE(strlen(path) < PATH_MAX, status, "%.60s...: a path of %zu bytes, expected fewer than %d", path,
+                strlen(path), PATH_MAX); /* before half of its folders are made */
     char *prefix = cvy_strdup(path);
     if (!prefix) {
         return CVY_ERR_MEMORY;

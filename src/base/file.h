@@ -16,6 +16,9 @@
  */
 cvy_status cvy_file_read(const char *path, size_t limit_bytes, cvy_status status, char **data_out, size_t *bytes_out);
 
+/** See that cvy_file_write() could make a file of that name, before hours go into its content. Leaves no trace. */
+cvy_status cvy_file_check_writable(const char *path, cvy_status status);
+
 /** Write a file aside (PATH.tmp), sync it, rename it over @p path and sync the folder. */
 cvy_status cvy_file_write(const char *path, const void *data, size_t bytes, cvy_status status);
 

@@ -96,7 +96,7 @@ static cvy_status run_eval(const cli_command *command, int argc, char **argv)
                      "convoy eval needs weights: %s holds no config.yaml of a run, and no --checkpoint is given",
                      options.model);
     CVY_REQUIRE_GOTO(status, done, options.train.data, CVY_ERR_INPUT,
-                     "convoy eval needs data: --data with a folder, or digits or random");
+                     "convoy eval needs data: --data with a folder, or digits, random or cosmo");
     cvy_memory_keep();
     options.train.stop = cli_catch_signals();
     status = evaluate_model(&options);

@@ -1,6 +1,8 @@
 /* The program: one line a command. Results go to standard output, all else to standard error. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -13,8 +15,8 @@ static cvy_status say_missing(const cli_command *command, int argc, char **argv)
 {
     (void)argc, (void)argv;
     return cvy_fail(CVY_ERR_UNSUPPORTED,
-                    "'%s' is not in this build, which only plans: install oneDNN, OpenMP, hwloc, zlib and xxHash, and "
-                    "build again with -DCONVOY_TRAIN=ON", command->name);
+                    "'%s' is not in this build, which only plans: install oneDNN, OpenMP, hwloc, zlib, libarchive and "
+                    "xxHash, and build again with -DCONVOY_TRAIN=ON", command->name);
 }
 
 static const cli_command missing_train = {.name = "train", .summary = "Train a model (not in this build)",
@@ -95,7 +97,7 @@ static cvy_status run(int argc, char **argv)
     }
     if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
         char *line[] = {argv[0], help_flag, NULL};
-        if (argc > 2) {
+        if (argc > 2 && strcmp(argv[2], word) != 0) {
             return run_command(argv[2], 2, line);
         }
         print_usage();
@@ -107,8 +109,19 @@ static cvy_status run(int argc, char **argv)
     return run_command(word, argc - 1, argv + 1);
 }
 
+/* Where a standard stream is closed, the next file that is opened would take its number, and be printed into. */
+static void fill_closed_streams(void)
+{
+    for (int number = STDIN_FILENO; number <= STDERR_FILENO; number++) {
+        if (fcntl(number, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != number) {
+            return; /* not to be helped; writing to what is open for reading fails, as it should */
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
+    fill_closed_streams();
     cvy_status status = run(argc, argv);
     if (status == CVY_OK && (fflush(stdout) != 0 || ferror(stdout))) {
         status = cvy_fail(CVY_ERR_IO, "standard output: the result could not be written");

@@ -9,7 +9,8 @@
 static const char *const optimizers[] = {
     [CVY_OPTIMIZE_SGD] = "sgd",           [CVY_OPTIMIZE_MOMENTUM] = "momentum",
     [CVY_OPTIMIZE_NESTEROV] = "nesterov", [CVY_OPTIMIZE_ADAMW] = "adamw",
-    [CVY_OPTIMIZE_ADAM] = "adam",         NULL,
+    [CVY_OPTIMIZE_ADAM] = "adam",         [CVY_OPTIMIZE_LARS] = "lars",
+    [CVY_OPTIMIZE_LAMB] = "lamb",         NULL,
 };
 static const char *const schedules[] = {
     [CVY_RATE_CONSTANT] = "constant",
@@ -54,8 +55,8 @@ static const row rows[] = {
     HEADING("Model and data"),
     {TEB | CLI_MODEL, {TEXT("model", model, "MODEL", "The model, in place of the operand: a zoo name with options "
                             "(resnet50:classes=10) or a YAML file")}},
-    {TE, {.letter = 'd', TEXT("data", train.data, "DIR|NAME", "Folder of the data set, or digits, random: made up, "
-                              "no files needed"), .aliases = "data-dir"}},
+    {TE, {.letter = 'd', TEXT("data", train.data, "DIR|NAME", "Folder of the data set, or digits, random, cosmo: "
+                              "made up, no files needed"), .aliases = "data-dir"}},
     {TE | CLI_DATA, {TEXT("data-kind", train.data_kind, "KIND", "Kind of the data set, where its files do not tell")}},
     {TE, {WHOLE("train-samples", train.train_samples, 0, MANY, "Use at most N training samples; 0: all"),
           .aliases = "train-num-samples"}},
@@ -85,13 +86,20 @@ static const row rows[] = {
     {T, {REAL("learning-rate", train.learning_rate, 0, 1e6, "Learning rate after warm-up"), .aliases = "lr"}},
     {T, {WHOLE("lr-base-size", train.rate_base_size, 0, MANY, "Samples an update that --learning-rate is meant for: "
                "it is multiplied with the batch over N; 0: taken as it is")}},
-    {TB, {REAL("momentum", train.momentum, 0, 1, "Momentum of momentum and nesterov")}},
-    {TB, {REAL("weight-decay", train.weight_decay, 0, 1e6, "Weight decay; adamw's is decoupled; 0: none")}},
+    {TB, {REAL("momentum", train.momentum, 0, 1, "Momentum of momentum, nesterov and lars")}},
+    {TB, {REAL("weight-decay", train.weight_decay, 0, 1e6, "Weight decay; adamw's and lamb's is decoupled; 0: none")}},
     {TB, {FLAG("no-decay-norms", train.no_decay_norms, "Keep norms and biases out of weight decay")}},
-    {T, {REAL("beta1", train.beta1, 0, 1, "Decay of the first moment of adam and adamw")}},
-    {T, {REAL("beta2", train.beta2, 0, 1, "Decay of the second moment of adam and adamw")}},
-    {T, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of the second moment of adam and adamw"),
+    {T, {REAL("beta1", train.beta1, 0, 1, "Decay of the first moment of adam, adamw and lamb")}},
+    {T, {REAL("beta2", train.beta2, 0, 1, "Decay of the second moment of adam, adamw and lamb")}},
+    {T, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of the second moment of adam, adamw, lamb"),
          .aliases = "opt-eps"}},
+    {TB, {REAL("trust", train.trust, 0, 1e6, "Trust coefficient of lars")}},
+    {TB, {REAL("clip-norm", train.clip_norm, 0, 1e30, "Scale gradients down to this norm, all parameters taken "
+               "together; 0: never"), .aliases = "clip-grad clip-grad-norm"}},
+    {TB, {REAL("clip-value", train.clip_value, 0, 1e30, "Cut every gradient to between -X and X; 0: never")}},
+    {T | CLI_EVAL, {REAL("ema", train.ema, 0, 0.9999999, "Average weights and running statistics over updates, keeping "
+                         "this share each time, and evaluate the averages; 0: no averages"),
+                    .aliases = "model-ema-decay"}},
     {T, {CHOICE("schedule", train.rate, schedules, "NAME", "How the learning rate goes"), .aliases = "sched"}},
     {T, {REAL("warmup-epochs", train.warmup_epochs, 0, MANY, "Raise the learning rate from 0 over the first X "
               "epochs; 0: no warm-up")}},
@@ -108,6 +116,8 @@ static const row rows[] = {
     HEADING("Machine"),
     {TEB, {.letter = 't', WHOLE("threads", threads, 0, 4096, "Threads; 0: one for each core that this process may "
                                 "use"), .aliases = "threads-per-rank"}},
+    {TE, {WHOLE("data-threads", data_threads, 1, 256, "Threads that read samples ahead; results do not depend on it"),
+          .aliases = "workers"}},
     {TEB, {TEXT("backend", train.backend, "NAME", "Kernels to compute with: onednn, cpu or ref; the fastest in this "
                 "build where not given")}},
     {TEB, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory")}},
@@ -145,6 +155,7 @@ _Static_assert(sizeof(cvy_optimizer_name) == sizeof(int) && sizeof(cvy_rate_kind
 
 const cli_options cli_options_init = {
     .train = CVY_TRAIN_OPTIONS_INIT, .strategy = "serial", .keep_checkpoints = 2, .warmup = 3, .iterations = 20,
+    .data_threads = 1,
 };
 
 void cli_select_options(unsigned commands, cvy_option option_out[CLI_MAX_OPTIONS])
@@ -170,10 +181,13 @@ static cvy_status complete_options(cli_options *options)
                 options->strategy);
     cvy_train_options *train = &options->train;
     train->threads = (int)options->threads;
+    train->data_threads = (int)options->data_threads;
     train->keep_checkpoints = (int)options->keep_checkpoints;
     train->layout = layouts[options->layout];
     train->double_precision = options->precision == CLI_FP64;
-    if (train->double_precision && !train->backend) {
+    CVY_REQUIRE(!train->double_precision || !train->backend || strcmp(train->backend, "ref") == 0, CVY_ERR_INPUT,
+                "--precision fp64 runs on backend ref alone, found --backend %.60s", train->backend);
+    if (train->double_precision) {
         train->backend = "ref";
     }
     return CVY_OK;

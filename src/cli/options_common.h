@@ -26,7 +26,7 @@ typedef enum cli_precision { CLI_FP32, CLI_FP64 } cli_precision;
 typedef struct cli_options {
     cvy_train_options train; /**< threads, keep_checkpoints, layout, double_precision are set out of those below */
     const char *model, *checkpoint, *strategy;
-    int64_t threads, keep_checkpoints, warmup, iterations;
+    int64_t threads, data_threads, keep_checkpoints, warmup, iterations;
     int layout;
     cli_precision precision;
     bool json, quiet, log_view, list, kernels;

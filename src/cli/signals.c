@@ -2,6 +2,7 @@
 #include "cli/signals.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <unistd.h>
 
@@ -16,10 +17,29 @@ static void handle(int number)
     }
 }
 
+/* A reader that went away, or a limit on sizes of files, must not end the training: writing fails instead. */
+static void ignore_failed_writes(void)
+{
+    struct sigaction action = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &action, NULL);
+    sigaction(SIGXFSZ, &action, NULL);
+}
+
+/* Of nohup and its like, which must go on when the terminal closes. */
+static bool is_ignored(int number)
+{
+    struct sigaction action;
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 const volatile int *cli_catch_signals(void)
 {
-    static const int asking[] = {SIGINT, SIGTERM, SIGUSR1};
+    static const int asking[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+    ignore_failed_writes();
     for (size_t i = 0; i < sizeof asking / sizeof asking[0]; i++) {
+        if (asking[i] == SIGHUP && is_ignored(SIGHUP)) {
+            continue;
+        }
         struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
         sigemptyset(&action.sa_mask);
         if (asking[i] == SIGINT) {

@@ -3,8 +3,9 @@
 #define CVY_CLI_SIGNALS_H
 
 /**
- * Let SIGINT, SIGTERM and SIGUSR1 (what batch systems send before the time is up) raise a flag; a second SIGINT ends
- * the process at once.
+ * Let SIGINT, SIGTERM, SIGUSR1 (what batch systems send before the time is up) and SIGHUP (unless it was ignored, as
+ * under nohup) raise a flag; a second SIGINT ends the process at once. Writing to a pipe that nobody reads fails from
+ * here on, in place of ending the process.
  *
  * @return the flag, for cvy_train_options.stop
  */

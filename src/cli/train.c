@@ -161,7 +161,7 @@ static cvy_status run_train(const cli_command *command, int argc, char **argv)
     CVY_REQUIRE_GOTO(status, done, options.model, CVY_ERR_INPUT,
                      "convoy train needs a model: convoy train MODEL --data DIR|NAME; see convoy model --list");
     CVY_REQUIRE_GOTO(status, done, options.train.data, CVY_ERR_INPUT,
-                     "convoy train needs data: --data with a folder, or digits or random");
+                     "convoy train needs data: --data with a folder, or digits, random or cosmo");
     cvy_memory_keep();
     options.train.stop = cli_catch_signals();
     status = train_model(&options);

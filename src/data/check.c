@@ -37,7 +37,11 @@ cvy_status cvy_data_check_target(const char *what, cvy_target offered, const cvy
 
 cvy_status cvy_data_check_label(const char *what, int64_t index, int64_t label, const cvy_data_options *options)
 {
-    CVY_REQUIRE(label >= 0 && label < options->classes, CVY_ERR_DATA,
+    bool known = label >= 0 && label < options->classes;
+    CVY_REQUIRE(known || options->sample.dims, CVY_ERR_DATA,
+                "%s: sample %" PRId64 " has label %" PRId64 ", expected 0 to %" PRId64, what, index, label,
+                options->classes - 1);
+    CVY_REQUIRE(known, CVY_ERR_DATA,
                 "%s: sample %" PRId64 " has label %" PRId64 ", but the model has %" PRId64
                 " classes, labels 0 to %" PRId64 "; give the model more with option classes",
                 what, index, label, options->classes, options->classes - 1);

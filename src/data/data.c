@@ -21,6 +21,9 @@ extern const cvy_data_kind cvy_data_kind_digits;
 extern const cvy_data_kind cvy_data_kind_random;
 extern const cvy_data_kind cvy_data_kind_cifar10;
 extern const cvy_data_kind cvy_data_kind_cifar100;
+extern const cvy_data_kind cvy_data_kind_npy;
+extern const cvy_data_kind cvy_data_kind_npz;
+extern const cvy_data_kind cvy_data_kind_cosmo;
 
 /* Folders are asked in this order. */
 static const cvy_data_kind *const kinds[] = {
@@ -29,6 +32,9 @@ static const cvy_data_kind *const kinds[] = {
     &cvy_data_kind_random,
     &cvy_data_kind_cifar10,
     &cvy_data_kind_cifar100,
+    &cvy_data_kind_npy,
+    &cvy_data_kind_npz,
+    &cvy_data_kind_cosmo,
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0], LIST_BYTES = 512 };
 
@@ -168,7 +174,7 @@ cvy_status cvy_data_open(const cvy_data_options *options, cvy_data **data_out)
     CVY_REQUIRE(options->sample.dims || !kind->synthetic, CVY_ERR_INPUT,
                 "%s: made up by the program at the size that a model asks for; there are no files", kind->name);
     if (!options->sample.dims) {
-        wanted.classes = INT32_MAX;
+        wanted.classes = CVY_DATA_MAX_CLASSES; /* a stray label must not cost memory */
     }
     cvy_data *data = cvy_calloc(1, sizeof *data);
     if (!data) {

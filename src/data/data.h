@@ -34,7 +34,7 @@ typedef struct cvy_augmentation {
 
 /** What a user asks of a data set. */
 typedef struct cvy_data_options {
-    const char *source;              /**< a folder, or the name of a synthetic set: digits, random */
+    const char *source;              /**< a folder, or the name of a synthetic set: digits, random, cosmo */
     const char *kind;                /**< NULL: by the files found, or the name */
     uint64_t seed;
     cvy_shape sample;                /**< the model's input, without n: synthetic sets take it, files must have it. No
@@ -107,9 +107,11 @@ cvy_status cvy_data_read_augmented(const cvy_data *data, cvy_split split, int64_
 int64_t cvy_data_sample_bytes(const cvy_data *data);
 int64_t cvy_data_label_bytes(const cvy_data *data);
 
-/* ---- the loader: reads batches ahead, on a thread of its own ---- */
+/* ---- the loader: reads batches ahead, on threads of its own ---- */
 
 typedef struct cvy_loader cvy_loader;
+
+enum { CVY_LOADER_MAX_THREADS = 256 };
 
 /** Samples of one epoch of one split, in order, batch by batch. */
 typedef struct cvy_loader_options {
@@ -119,6 +121,7 @@ typedef struct cvy_loader_options {
     uint64_t seed;
     int64_t batch;
     int slots;           /**< at least 2 to read ahead */
+    int threads;         /**< 0 is 1; what is read does not depend on it */
     void *memory;        /**< slots * (batch * (sample bytes + label bytes)), each part rounded up to 64; borrowed */
 } cvy_loader_options;
 
@@ -135,10 +138,10 @@ typedef struct cvy_batch {
 int64_t cvy_loader_slot_bytes(const cvy_data *data, int64_t batch);
 
 /**
- * Make a loader with its thread, idle. Released with cvy_loader_destroy(). All calls on a loader come from one thread.
+ * Make a loader with its threads, idle. Released with cvy_loader_destroy(). All calls on a loader come from one thread.
  *
  * @retval CVY_ERR_DATA the split has no samples
- * @retval CVY_ERR_ARG  no batch, slots or memory, or more than 63 bits of it
+ * @retval CVY_ERR_ARG  no batch, slots or memory, more than 63 bits of it, or too many threads
  */
 cvy_status cvy_loader_create(const cvy_data *data, const cvy_loader_options *options, cvy_loader **loader_out);
 
@@ -165,7 +168,7 @@ void cvy_loader_release(cvy_loader *loader, const cvy_batch *batch);
 /** Seconds that cvy_loader_next() waited, since creation. */
 double cvy_loader_wait_s(const cvy_loader *loader);
 
-/** Stop the thread and release; sets NULL. */
+/** Stop the threads and release; sets NULL. */
 void cvy_loader_destroy(cvy_loader **loader);
 
 #endif

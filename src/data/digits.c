@@ -233,7 +233,7 @@ static cvy_status open_digits(const cvy_data_options *options, cvy_data_info *in
     CVY_REQUIRE(sample->dims == 3 && cvy_min_i64(sample->extent[1], sample->extent[2]) >= MIN_SIDE, CVY_ERR_DATA,
                 "digits: drawn flat and at least %dx%d, but the model takes %s", MIN_SIDE, MIN_SIDE,
                 cvy_shape_print(sample, text));
-    CVY_REQUIRE(options->train_count <= UINT32_MAX && options->test_count <= UINT32_MAX, CVY_ERR_DATA,
+    CVY_REQUIRE(options->train_count <= UINT32_MAX && options->test_count <= UINT32_MAX, CVY_ERR_INPUT,
                 "digits: at most %" PRIu32 " samples a split, asked for %" PRId64 " and %" PRId64, UINT32_MAX,
                 options->train_count, options->test_count);
     digit_set *set = cvy_calloc(1, sizeof *set);

@@ -4,6 +4,9 @@
 
 #include "data/data.h"
 
+/* Classes that a set may have where no model says how many. */
+enum { CVY_DATA_MAX_CLASSES = 1 << 20 };
+
 struct cvy_data {
     const cvy_data_kind *kind;
     void *state;                 /**< the kind's own */

@@ -27,7 +27,7 @@ static cvy_status open_random(const cvy_data_options *options, cvy_data_info *in
     int64_t elements = cvy_shape_elements(&options->sample);
     CVY_REQUIRE(elements / 4 <= UINT32_MAX, CVY_ERR_DATA, "random: samples of %" PRId64 " elements are beyond 2^34",
                 elements);
-    CVY_REQUIRE(options->train_count <= UINT32_MAX && options->test_count <= UINT32_MAX, CVY_ERR_DATA,
+    CVY_REQUIRE(options->train_count <= UINT32_MAX && options->test_count <= UINT32_MAX, CVY_ERR_INPUT,
                 "random: at most %" PRIu32 " samples a split, asked for %" PRId64 " and %" PRId64, UINT32_MAX,
                 options->train_count, options->test_count);
     noise *state = cvy_calloc(1, sizeof *state);

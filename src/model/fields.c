@@ -181,6 +181,10 @@ static cvy_status fail_unknown(const cvy_field *fields, const char *const *skip,
     if (!nearest && skip) {
         nearest = cvy_nearest(key, skip);
     }
+    for (int i = 0; skip && skip[i] && count < MOST; i++) {
+        names[count++] = skip[i];
+    }
+    names[count] = NULL;
     cvy_print_word(key, word);
     list_words(names, list, sizeof list);
     const char *stop = owner ? ": " : "";

@@ -9,10 +9,10 @@
 
 #include "base/checked.h"
 
-/* The first operand that there is of these has the input's shape; COMMIT knows only vectors. */
+/* The first operand that there is of these has the input's shape; COMMIT and CLIP know only vectors. */
 static const cvy_tensor *find_input(const cvy_op *op)
 {
-    static const cvy_role roles[] = {CVY_ROLE_X, CVY_ROLE_DX, CVY_ROLE_W, CVY_ROLE_MEAN};
+    static const cvy_role roles[] = {CVY_ROLE_X, CVY_ROLE_DX, CVY_ROLE_W, CVY_ROLE_MEAN, CVY_ROLE_SQUARES};
     const cvy_operand *operand = NULL;
     for (int i = 0; !operand && i < (int)(sizeof roles / sizeof roles[0]); i++) {
         operand = cvy_op_find(op, roles[i]);
@@ -68,15 +68,33 @@ static cvy_status check_window(const cvy_op *op, int dims)
     return CVY_OK;
 }
 
-static cvy_status check_optimizer(const cvy_op_params_optimizer *params, cvy_op_kind kind)
+static cvy_status check_slots(int64_t slot, int64_t taken, int64_t slots)
 {
-    bool sane = kind == CVY_OP_SGD ? params->momentum >= 0.0
-                                   : params->beta1 >= 0.0 && params->beta1 < 1.0 && params->beta2 >= 0.0 &&
-                                         params->beta2 < 1.0 && params->epsilon >= 0.0;
+    CVY_REQUIRE(slot >= 0 && slot < slots && slots - slot >= taken, CVY_ERR_ARG,
+                "place %" PRId64 " of %" PRId64 " sums of squares", slot, slots);
+    return CVY_OK;
+}
+
+static cvy_status check_squares(const cvy_op *op)
+{
+    const cvy_op_params_squares *params = &op->params.squares;
+    CVY_REQUIRE(op->kind != CVY_OP_CLIP || params->clip_norm > 0.0, CVY_ERR_ARG, "gradients clipped to a norm of %g",
+                params->clip_norm);
+    return check_slots(params->slot, 1, params->slots);
+}
+
+static cvy_status check_optimizer(const cvy_op *op)
+{
+    const cvy_op_params_optimizer *params = &op->params.optimizer;
+    bool moving = op->kind == CVY_OP_SGD || op->kind == CVY_OP_LARS;
+    bool sane = moving ? params->momentum >= 0.0 && params->trust >= 0.0
+                       : params->beta1 >= 0.0 && params->beta1 < 1.0 && params->beta2 >= 0.0 && params->beta2 < 1.0 &&
+                             params->epsilon >= 0.0;
     CVY_REQUIRE(sane && params->weight_decay >= 0.0, CVY_ERR_ARG,
                 "momentum %g, beta %g and %g, epsilon %g, weight decay %g: below 0, or a beta not below 1",
                 params->momentum, params->beta1, params->beta2, params->epsilon, params->weight_decay);
-    return CVY_OK;
+    CVY_REQUIRE(params->clip_value >= 0.0, CVY_ERR_ARG, "gradients clipped to %g", params->clip_value);
+    return cvy_op_find(op, CVY_ROLE_SQUARES) ? check_slots(params->slot, 2, params->slots) : CVY_OK;
 }
 
 static cvy_status check_batch_norm(const cvy_op_params_norm *norm, cvy_op_pass pass)
@@ -126,8 +144,16 @@ static cvy_status check_smoothing(double smoothing)
 
 static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
 {
+    if (op->kind == CVY_OP_SQUARE_SUM || op->kind == CVY_OP_CLIP) {
+        return check_squares(op);
+    }
+    if (op->kind == CVY_OP_AVERAGE) {
+        double decay = op->params.average.decay;
+        CVY_REQUIRE(decay >= 0.0 && decay < 1.0, CVY_ERR_ARG, "decay %g, expected 0 to below 1", decay);
+        return CVY_OK;
+    }
     if (is_optimizer(op)) {
-        return check_optimizer(&op->params.optimizer, op->kind);
+        return check_optimizer(op);
     }
     switch (op->kind) {
     case CVY_OP_CONVOLUTION:
@@ -210,6 +236,7 @@ static cvy_status check_equal_formats(const cvy_op *op)
     for (int i = 0; first && i < op->operands; i++) {
         const cvy_operand *operand = &op->operand[i];
         bool follows = is_optimizer(op) || operand->role == CVY_ROLE_Y || operand->role == CVY_ROLE_DY;
+        follows = follows && !cvy_role_is_total(operand->role);
         CVY_REQUIRE(!follows || operand->tensor.format == first->tensor.format, CVY_ERR_ARG,
                     "operand %s is in format %s, expected %s as %s", cvy_role_name(operand->role),
                     cvy_format_name(operand->tensor.format), cvy_format_name(first->tensor.format),

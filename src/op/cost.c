@@ -51,6 +51,16 @@ static double count_response(const cvy_op *op)
     return each * count_elements(op, CVY_ROLE_X);
 }
 
+/* Clipping: a product an element for the scale, two comparisons for the value. */
+static double count_clipping(const cvy_op *op)
+{
+    if (op->pass != CVY_PASS_UPDATE || !cvy_op_find(op, CVY_ROLE_DW) || op->kind == CVY_OP_LAMB) {
+        return 0.0;
+    }
+    double each = (cvy_op_find(op, CVY_ROLE_SCALE) ? 1.0 : 0.0) + (op->params.optimizer.clip_value > 0.0 ? 2.0 : 0.0);
+    return each * count_elements(op, CVY_ROLE_DW);
+}
+
 typedef struct unit_cost {
     cvy_role over; /**< the operand whose elements are counted */
     double flop;   /**< an element */
@@ -157,6 +167,30 @@ static const unit_cost unit_costs[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_FORWARD] = {CVY_ROLE_X, 6},
             [CVY_PASS_BACKWARD] = {CVY_ROLE_X, 8},
         },
+    [CVY_OP_SQUARE_SUM] =
+        {
+            [CVY_PASS_UPDATE] = {CVY_ROLE_X, 2},
+        },
+    [CVY_OP_CLIP] =
+        {
+            [CVY_PASS_UPDATE] = {CVY_ROLE_SQUARES, 1},
+        },
+    [CVY_OP_LARS] =
+        {
+            [CVY_PASS_UPDATE] = {CVY_ROLE_W, 7}, /* decay 2, factor 1, velocity 2, and the step with its sign 2 */
+        },
+    [CVY_OP_LAMB_DIRECTION] =
+        {
+            [CVY_PASS_UPDATE] = {CVY_ROLE_W, 14}, /* first moment 3, second 4, quotient 5, decay 2 */
+        },
+    [CVY_OP_LAMB] =
+        {
+            [CVY_PASS_UPDATE] = {CVY_ROLE_W, 2},
+        },
+    [CVY_OP_AVERAGE] =
+        {
+            [CVY_PASS_UPDATE] = {CVY_ROLE_W, 3},
+        },
 };
 
 double cvy_op_flop(const cvy_op *op)
@@ -166,11 +200,11 @@ double cvy_op_flop(const cvy_op *op)
     case CVY_OP_DENSE: return count_products(op);
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return count_pooling(op);
-    case CVY_OP_SGD: return count_sgd(op);
+    case CVY_OP_SGD: return count_sgd(op) + count_clipping(op);
     case CVY_OP_LOCAL_RESPONSE_NORM: return count_response(op);
     default: {
         const unit_cost *cost = &unit_costs[op->kind][op->pass];
-        return cost->flop * count_elements(op, cost->over);
+        return cost->flop * count_elements(op, cost->over) + count_clipping(op);
     }
     }
 }

@@ -146,7 +146,8 @@ static bool is_shaped_as_input(const cvy_op *op, cvy_role role)
     case CVY_ROLE_DX1:
     case CVY_ROLE_PROBABILITY:
     case CVY_ROLE_MOMENTUM:
-    case CVY_ROLE_MOMENT2: return true;
+    case CVY_ROLE_MOMENT2:
+    case CVY_ROLE_AVERAGE: return true;
     case CVY_ROLE_W:
     case CVY_ROLE_DW: return op->pass == CVY_PASS_UPDATE;
     case CVY_ROLE_LABEL: return op->kind == CVY_OP_MEAN_SQUARED_ERROR;
@@ -166,6 +167,11 @@ cvy_status cvy_op_describe(const cvy_op *op, const cvy_tensor *x, int64_t filter
         tensor = describe_vector(CVY_I32, x->shape.extent[0]);
     } else if (role == CVY_ROLE_LOSS) {
         tensor = describe_vector(CVY_F64, 2);
+    } else if (role == CVY_ROLE_SCALE) {
+        tensor = describe_vector(CVY_F64, 1);
+    } else if (role == CVY_ROLE_SQUARES) {
+        bool alone = op->kind == CVY_OP_SQUARE_SUM || op->kind == CVY_OP_CLIP;
+        tensor = describe_vector(CVY_F64, alone ? op->params.squares.slots : op->params.optimizer.slots);
     } else if (filtered && (role == CVY_ROLE_W || role == CVY_ROLE_DW)) {
         tensor = describe_weights(op, x, filters);
     } else if (op->kind == CVY_OP_GROUP_NORM && (role == CVY_ROLE_MEAN || role == CVY_ROLE_VARIANCE)) {

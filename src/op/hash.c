@@ -24,7 +24,18 @@ static uint64_t mix_optimizer(uint64_t hash, const cvy_op_params_optimizer *para
     hash = cvy_hash_real(hash, params->beta1);
     hash = cvy_hash_real(hash, params->beta2);
     hash = cvy_hash_real(hash, params->epsilon);
-    return cvy_hash_real(hash, params->weight_decay);
+    hash = cvy_hash_real(hash, params->weight_decay);
+    hash = cvy_hash_real(hash, params->clip_value);
+    hash = cvy_hash_real(hash, params->trust);
+    hash = cvy_hash_word(hash, (uint64_t)params->slot);
+    return cvy_hash_word(hash, (uint64_t)params->slots);
+}
+
+static uint64_t mix_squares(uint64_t hash, const cvy_op_params_squares *params)
+{
+    hash = cvy_hash_word(hash, (uint64_t)params->slot);
+    hash = cvy_hash_word(hash, (uint64_t)params->slots);
+    return cvy_hash_real(hash, params->clip_norm);
 }
 
 static uint64_t mix_response(uint64_t hash, const cvy_op_params_response *params)
@@ -37,10 +48,9 @@ static uint64_t mix_response(uint64_t hash, const cvy_op_params_response *params
 
 static uint64_t mix_params(uint64_t hash, const cvy_op *op)
 {
-    if (op->pass == CVY_PASS_UPDATE) {
-        return mix_optimizer(hash, &op->params.optimizer);
-    }
     switch (op->kind) {
+    case CVY_OP_SQUARE_SUM:
+    case CVY_OP_CLIP: return mix_squares(hash, &op->params.squares);
     case CVY_OP_CONVOLUTION:
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return mix_window(hash, &op->params.window);
@@ -64,7 +74,8 @@ static uint64_t mix_params(uint64_t hash, const cvy_op *op)
         hash = cvy_hash_real(hash, op->params.group.epsilon);
         return cvy_hash_word(hash, (uint64_t)op->params.group.groups);
     case CVY_OP_LOCAL_RESPONSE_NORM: return mix_response(hash, &op->params.response);
-    default: return hash;
+    case CVY_OP_AVERAGE: return cvy_hash_real(hash, op->params.average.decay);
+    default: return op->pass == CVY_PASS_UPDATE ? mix_optimizer(hash, &op->params.optimizer) : hash;
     }
 }
 

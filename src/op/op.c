@@ -87,11 +87,11 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         },
     [CVY_OP_SGD] =
         {
-            [CVY_PASS_UPDATE] = {3, {R(DW), U(W), OPTIONAL_U(MOMENTUM)}},
+            [CVY_PASS_UPDATE] = {4, {R(DW), U(W), OPTIONAL_U(MOMENTUM), OPTIONAL_R(SCALE)}},
         },
     [CVY_OP_ADAMW] =
         {
-            [CVY_PASS_UPDATE] = {4, {R(DW), U(W), U(MOMENTUM), U(MOMENT2)}},
+            [CVY_PASS_UPDATE] = {5, {R(DW), U(W), U(MOMENTUM), U(MOMENT2), OPTIONAL_R(SCALE)}},
         },
     [CVY_OP_RELU6] =
         {
@@ -135,7 +135,31 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         },
     [CVY_OP_ADAM] =
         {
-            [CVY_PASS_UPDATE] = {4, {R(DW), U(W), U(MOMENTUM), U(MOMENT2)}},
+            [CVY_PASS_UPDATE] = {5, {R(DW), U(W), U(MOMENTUM), U(MOMENT2), OPTIONAL_R(SCALE)}},
+        },
+    [CVY_OP_SQUARE_SUM] =
+        {
+            [CVY_PASS_UPDATE] = {2, {R(X), W(SQUARES)}},
+        },
+    [CVY_OP_CLIP] =
+        {
+            [CVY_PASS_UPDATE] = {2, {R(SQUARES), W(SCALE)}},
+        },
+    [CVY_OP_LARS] =
+        {
+            [CVY_PASS_UPDATE] = {5, {R(DW), U(W), U(MOMENTUM), OPTIONAL_R(SQUARES), OPTIONAL_R(SCALE)}},
+        },
+    [CVY_OP_LAMB_DIRECTION] =
+        {
+            [CVY_PASS_UPDATE] = {5, {U(DW), R(W), U(MOMENTUM), U(MOMENT2), OPTIONAL_R(SCALE)}},
+        },
+    [CVY_OP_LAMB] =
+        {
+            [CVY_PASS_UPDATE] = {3, {R(DW), U(W), OPTIONAL_R(SQUARES)}},
+        },
+    [CVY_OP_AVERAGE] =
+        {
+            [CVY_PASS_UPDATE] = {2, {R(W), U(AVERAGE)}},
         },
     [CVY_OP_CONCAT] =
         {
@@ -194,6 +218,12 @@ const char *cvy_op_kind_name(cvy_op_kind kind)
         [CVY_OP_SLICE] = "slice",
         [CVY_OP_GROUP_NORM] = "group-norm",
         [CVY_OP_LOCAL_RESPONSE_NORM] = "local-response-norm",
+        [CVY_OP_SQUARE_SUM] = "square-sum",
+        [CVY_OP_CLIP] = "clip",
+        [CVY_OP_LARS] = "lars",
+        [CVY_OP_LAMB_DIRECTION] = "lamb-direction",
+        [CVY_OP_LAMB] = "lamb",
+        [CVY_OP_AVERAGE] = "average",
     };
     return name[kind];
 }
@@ -241,9 +271,14 @@ const char *cvy_role_name(cvy_role role)
         [CVY_ROLE_DX1] = "dx1",
         [CVY_ROLE_X2] = "x2",
         [CVY_ROLE_X3] = "x3",
+        [CVY_ROLE_SQUARES] = "squares",
+        [CVY_ROLE_SCALE] = "scale",
+        [CVY_ROLE_AVERAGE] = "average",
     };
     return name[role];
 }
+
+bool cvy_role_is_total(cvy_role role) { return role == CVY_ROLE_SQUARES || role == CVY_ROLE_SCALE; }
 
 int cvy_op_index(const cvy_op *op, cvy_role role)
 {

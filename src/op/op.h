@@ -61,8 +61,20 @@
  *                 a group and space, variance biased; w and b by channel. Gradients as PyTorch's, all terms.
  * LOCAL_RESPONSE_NORM  y = x scale^-beta, scale = k + alpha / size * sum of x^2 over the `size` channels from
  *                 c - size / 2 on (rounded down), those that there are. dx differentiates scale too.
+ * SQUARE_SUM      squares[slot] = sum of x^2, in double; the other places are not touched.
+ * CLIP            scale[0] = min(1, clip_norm / (sqrt(sum of squares) + 1e-6)), PyTorch's.
+ * LARS            r = 1, or where there are `squares`, |dw|^2 at slot and |w|^2 behind it:
+ *                 r = trust |w| / (|dw| + weight_decay |w|), 1 where a norm is 0;
+ *                 v = momentum v + learning_rate r (dw + weight_decay w); w -= v.
+ * LAMB_DIRECTION  m and s as ADAMW's; dw becomes the direction
+ *                 (m / (1 - beta1^update)) / (sqrt(s / (1 - beta2^update)) + epsilon) + weight_decay w.
+ * LAMB            r = 1, or where there are `squares`, of the direction at slot and of w behind it:
+ *                 r = |w| / |direction|, 1 where a norm is 0; w -= learning_rate r direction.
+ * AVERAGE         average = decay average + (1 - decay) w.
+ * Where a rule takes `scale`, dw stands for scale[0] dw, and |dw| for scale[0] |dw|; where clip_value is above 0, dw is
+ * then cut to [-clip_value, clip_value].
  * Optimizers go over the padding too; it is zero and stays zero. Operands of one op have one floating type, f32 or f64,
- * but for `window`, class labels (i32) and `loss` (f64).
+ * but for `window`, class labels (i32), `loss`, `squares` and `scale` (f64).
  */
 typedef enum cvy_op_kind {
     CVY_OP_CONVOLUTION,
@@ -93,6 +105,12 @@ typedef enum cvy_op_kind {
     CVY_OP_SLICE,
     CVY_OP_GROUP_NORM,
     CVY_OP_LOCAL_RESPONSE_NORM,
+    CVY_OP_SQUARE_SUM,
+    CVY_OP_CLIP,
+    CVY_OP_LARS,
+    CVY_OP_LAMB_DIRECTION,
+    CVY_OP_LAMB,
+    CVY_OP_AVERAGE,
     CVY_OP_KIND_COUNT
 } cvy_op_kind;
 
@@ -136,9 +154,12 @@ typedef enum cvy_role {
     CVY_ROLE_LOSS,             /**< f64 [2]: loss of the batch (already scaled), correct predictions */
     CVY_ROLE_MOMENTUM,         /**< velocity of SGD; first moment of the Adams */
     CVY_ROLE_MOMENT2,          /**< second moment of the Adams */
-    CVY_ROLE_DX1,              /**< … to x1 */
+    CVY_ROLE_DX1,              /**< gradient of the loss with respect to x1 */
     CVY_ROLE_X2,               /**< third input of concat */
     CVY_ROLE_X3,               /**< fourth input of concat */
+    CVY_ROLE_SQUARES,          /**< f64 [slots]: sums of squares, of which each parameter has its places */
+    CVY_ROLE_SCALE,            /**< f64 [1]: what clipping multiplies every gradient with */
+    CVY_ROLE_AVERAGE,          /**< of a parameter over updates */
     CVY_ROLE_COUNT
 } cvy_role;
 
@@ -194,6 +215,9 @@ typedef struct cvy_op_params_optimizer {
     bool nesterov;
     double beta1, beta2, epsilon; /**< ADAMW, ADAM */
     double weight_decay;
+    double clip_value;            /**< gradients are cut to it at both ends; 0: they are not */
+    double trust;                 /**< LARS */
+    int64_t slot, slots;          /**< LARS, LAMB: the parameter's two places in `squares`, of so many */
 } cvy_op_params_optimizer;
 
 typedef struct cvy_op_params_slice {
@@ -209,6 +233,15 @@ typedef struct cvy_op_params_response {
     int64_t size; /**< channels that are summed over */
     double alpha, beta, k;
 } cvy_op_params_response;
+
+typedef struct cvy_op_params_squares {
+    int64_t slot, slots; /**< SQUARE_SUM writes one of so many places */
+    double clip_norm;    /**< CLIP: the largest norm of all gradients together */
+} cvy_op_params_squares;
+
+typedef struct cvy_op_params_average {
+    double decay; /**< share that the average keeps in an update */
+} cvy_op_params_average;
 
 enum { CVY_MAX_OPERANDS = 8 };
 
@@ -230,10 +263,12 @@ typedef struct cvy_op {
         cvy_op_params_dropout dropout;     /**< DROPOUT, STOCHASTIC_DEPTH */
         cvy_op_params_activation activation; /**< LEAKY_RELU */
         cvy_op_params_loss loss;           /**< SOFTMAX_CROSS_ENTROPY */
-        cvy_op_params_optimizer optimizer; /**< pass UPDATE */
+        cvy_op_params_optimizer optimizer; /**< pass UPDATE, but for what stands below */
         cvy_op_params_slice slice;         /**< SLICE */
         cvy_op_params_group_norm group;    /**< GROUP_NORM */
         cvy_op_params_response response;   /**< LOCAL_RESPONSE_NORM */
+        cvy_op_params_squares squares;     /**< SQUARE_SUM, CLIP */
+        cvy_op_params_average average;     /**< AVERAGE */
     } params;
     int operands;
     cvy_operand operand[CVY_MAX_OPERANDS]; /**< in the order of the signature; optional ones may be left out */
@@ -263,6 +298,9 @@ const char *cvy_op_pass_name(cvy_op_pass pass);
 
 /** "x", "dw", … Cannot fail. */
 const char *cvy_role_name(cvy_role role);
+
+/** Whether a role is a few numbers of the whole net, in double, whatever shape and type the others have. */
+bool cvy_role_is_total(cvy_role role);
 
 /** The operand of a role; NULL where the op has none. */
 const cvy_operand *cvy_op_find(const cvy_op *op, cvy_role role);

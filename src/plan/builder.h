@@ -32,6 +32,7 @@ typedef struct cvy_builder {
     int *parameter;          /**< buffer of each parameter */
     int *parameter_gradient;
     int *moment[2];
+    int *average;            /**< of each parameter over updates */
     cvy_contribution *contribution;
     int contributions, contribution_capacity;
 } cvy_builder;

@@ -67,6 +67,9 @@ static cvy_status build_passes(cvy_builder *b, int layer)
 cvy_status cvy_build_forward(cvy_builder *b)
 {
     int loss = b->model->layers - 1;
+    for (int i = 0; i < b->model->parameters && !b->training; i++) { /* evaluation goes by averages, if there are any */
+        b->parameter[i] = b->average[i] >= 0 ? b->average[i] : b->parameter[i];
+    }
     CVY_TRY(build_source(b, 0));
     CVY_TRY(build_label(b));
     CVY_TRY(cvy_builder_add_control(b, CVY_PHASE_IO, CVY_ACCESS_WRITE, b->layer[0].output,

@@ -8,6 +8,9 @@ static const cvy_optimizer_rule rules[CVY_OPTIMIZER_COUNT] = {
     [CVY_OPTIMIZER_SGD] = {.op = CVY_OP_SGD, .moments = 1, .stateless_without_momentum = true},
     [CVY_OPTIMIZER_ADAMW] = {.op = CVY_OP_ADAMW, .moments = 2},
     [CVY_OPTIMIZER_ADAM] = {.op = CVY_OP_ADAM, .moments = 2},
+    [CVY_OPTIMIZER_LARS] = {.op = CVY_OP_LARS, .moments = 1, .adapts = true},
+    [CVY_OPTIMIZER_LAMB] = {.op = CVY_OP_LAMB, .moments = 2, .adapts = true, .directs = true,
+                            .direction = CVY_OP_LAMB_DIRECTION},
 };
 
 const cvy_optimizer_rule *cvy_optimizer_get_rule(cvy_optimizer_kind kind) { return &rules[kind]; }
@@ -20,6 +23,11 @@ int cvy_optimizer_moments(const cvy_optimizer *optimizer)
 
 /* Scales and offsets have one dimension, whatever layer they belong to: the rule that timm goes by. */
 static bool is_norm_or_bias(int dims) { return dims <= 1; }
+
+bool cvy_optimizer_adapts(const cvy_optimizer *optimizer, int dims)
+{
+    return rules[optimizer->kind].adapts && !is_norm_or_bias(dims);
+}
 
 cvy_op_params_optimizer cvy_optimizer_params(const cvy_optimizer *optimizer, int dims)
 {

@@ -12,6 +12,7 @@ static void clear_builder(cvy_builder *b)
     cvy_free(b->parameter_gradient);
     cvy_free(b->moment[0]);
     cvy_free(b->moment[1]);
+    cvy_free(b->average);
     cvy_free(b->contribution);
 }
 
@@ -24,7 +25,8 @@ static cvy_status start_builder(cvy_builder *b)
     b->parameter_gradient = cvy_calloc(parameters, sizeof(int));
     b->moment[0] = cvy_calloc(parameters, sizeof(int));
     b->moment[1] = cvy_calloc(parameters, sizeof(int));
-    if (!b->layer || !b->parameter || !b->parameter_gradient || !b->moment[0] || !b->moment[1]) {
+    b->average = cvy_calloc(parameters, sizeof(int));
+    if (!b->layer || !b->parameter || !b->parameter_gradient || !b->moment[0] || !b->moment[1] || !b->average) {
         return CVY_ERR_MEMORY;
     }
     for (size_t i = 0; i < layers; i++) {
@@ -34,7 +36,7 @@ static cvy_status start_builder(cvy_builder *b)
         }
     }
     for (size_t i = 0; i < parameters; i++) {
-        b->parameter[i] = b->parameter_gradient[i] = b->moment[0][i] = b->moment[1][i] = -1;
+        b->parameter[i] = b->parameter_gradient[i] = b->moment[0][i] = b->moment[1][i] = b->average[i] = -1;
     }
     return CVY_OK;
 }
@@ -94,6 +96,8 @@ static cvy_status check_options(const cvy_plan_options *options)
                 (long long)options->batch - 1);
     CVY_REQUIRE(options->dtype == CVY_F32 || options->dtype == CVY_F64, CVY_ERR_ARG,
                 "plans compute in f32 or f64, got %s", cvy_dtype_name(options->dtype));
+    CVY_REQUIRE(options->average >= 0.0 && options->average < 1.0, CVY_ERR_ARG,
+                "averages decay by 0 to below 1, got %g", options->average);
     CVY_REQUIRE(options->block == 8 || options->block == 16, CVY_ERR_ARG, "channels in a block: 8 or 16, got %d",
                 options->block);
     return CVY_OK;

@@ -18,6 +18,8 @@ typedef enum cvy_optimizer_kind {
     CVY_OPTIMIZER_SGD,
     CVY_OPTIMIZER_ADAMW,
     CVY_OPTIMIZER_ADAM,
+    CVY_OPTIMIZER_LARS,
+    CVY_OPTIMIZER_LAMB,
     CVY_OPTIMIZER_COUNT
 } cvy_optimizer_kind;
 
@@ -25,6 +27,7 @@ typedef enum cvy_optimizer_kind {
 typedef struct cvy_optimizer {
     cvy_optimizer_kind kind;
     cvy_op_params_optimizer params; /**< momentum 0 keeps no velocity */
+    double clip_norm;               /**< largest norm of all gradients together; 0: any */
     bool no_decay_norms;            /**< parameters of one dimension (norms, biases) do not decay */
 } cvy_optimizer;
 
@@ -33,6 +36,9 @@ typedef struct cvy_optimizer_rule {
     cvy_op_kind op;     /**< of the step that changes a parameter */
     int moments;        /**< buffers of state that a parameter has: its velocity, or its moments */
     bool stateless_without_momentum;
+    bool adapts;        /**< takes norms, but of norms and biases */
+    bool directs;       /**< a step before the norms makes a direction of the gradient: op `direction` */
+    cvy_op_kind direction;
 } cvy_optimizer_rule;
 
 /** The row of a rule. Cannot fail. */
@@ -40,6 +46,9 @@ const cvy_optimizer_rule *cvy_optimizer_get_rule(cvy_optimizer_kind kind);
 
 /** Buffers of state that each parameter has under an optimizer, 0 to 2. */
 int cvy_optimizer_moments(const cvy_optimizer *optimizer);
+
+/** Whether a rule takes the norms of a parameter of @p dims dimensions. */
+bool cvy_optimizer_adapts(const cvy_optimizer *optimizer, int dims);
 
 /** The op's parameters for a parameter of @p dims dimensions, which may be kept out of decay. */
 cvy_op_params_optimizer cvy_optimizer_params(const cvy_optimizer *optimizer, int dims);
@@ -59,6 +68,7 @@ typedef struct cvy_plan_options {
     cvy_dtype dtype;            /**< CVY_F32 or CVY_F64 */
     bool training;              /**< false: the evaluation schedule alone */
     cvy_optimizer optimizer;
+    double average;             /**< decay of the averages of all parameters, which evaluation goes by; 0: none */
     cvy_layout_choice layout;
     int block;                  /**< channels in a block: 8 or 16, from the machine file */
     int data_slots;             /**< batches read ahead; each takes memory */

@@ -55,6 +55,9 @@ typedef enum cvy_content {
     CVY_CONTENT_LOSS,
     CVY_CONTENT_SCRATCH,
     CVY_CONTENT_BATCH,           /**< a slot of the loader: images and labels, raw; `part` is the slot */
+    CVY_CONTENT_SQUARES,         /**< sums of squares: of gradients for clipping, or of what a rule adapts to */
+    CVY_CONTENT_AVERAGE,         /**< of a parameter over updates */
+    CVY_CONTENT_SCALE,           /**< what clipping multiplies gradients with */
 } cvy_content;
 
 /** A stretch of memory with a meaning. */

@@ -12,6 +12,14 @@ static cvy_status add_moment(cvy_builder *b, int parameter, int part)
     return cvy_builder_add_buffer(b, &moment, &b->moment[part][parameter]);
 }
 
+static cvy_status add_average(cvy_builder *b, int parameter)
+{
+    cvy_buffer average = b->schedule->buffer[b->parameter[parameter]];
+    average.role = CVY_BUFFER_OPTIMIZER;
+    average.content = CVY_CONTENT_AVERAGE;
+    return cvy_builder_add_buffer(b, &average, &b->average[parameter]);
+}
+
 static cvy_status add_parameter(cvy_builder *b, int index)
 {
     const cvy_parameter *p = &b->model->parameter[index];
@@ -59,6 +67,9 @@ cvy_status cvy_build_persistent(cvy_builder *b)
             }
         }
     }
+    for (int i = 0; i < b->model->parameters && options->training && options->average > 0.0; i++) {
+        CVY_TRY(add_average(b, i));
+    }
     for (int i = 0; i < options->data_slots; i++) {
         CVY_TRY(add_slot(b, i));
     }
@@ -78,32 +89,171 @@ static cvy_status build_commits(cvy_builder *b)
     return CVY_OK;
 }
 
-static cvy_status build_parameter_update(cvy_builder *b, int parameter)
+/* Numbers of the whole net, in double. */
+static cvy_status add_totals(cvy_builder *b, cvy_content content, int64_t count, int *index_out)
 {
-    const cvy_optimizer *optimizer = &b->plan->options.optimizer;
-    cvy_op op = {.kind = cvy_optimizer_get_rule(optimizer->kind)->op, .pass = CVY_PASS_UPDATE};
-    op.params.optimizer = cvy_optimizer_params(optimizer, b->model->parameter[parameter].spec.shape.dims);
-    const cvy_tensor *tensor = &b->schedule->buffer[b->parameter[parameter]].tensor;
-    int operand[4] = {b->parameter_gradient[parameter], b->parameter[parameter]};
-    CVY_TRY(cvy_op_add(&op, CVY_ROLE_DW, tensor));
-    CVY_TRY(cvy_op_add(&op, CVY_ROLE_W, tensor));
-    for (int part = 0; part < 2; part++) {
-        if (b->moment[part][parameter] >= 0) {
-            operand[op.operands] = b->moment[part][parameter];
-            CVY_TRY(cvy_op_add(&op, part ? CVY_ROLE_MOMENT2 : CVY_ROLE_MOMENTUM, tensor));
+    cvy_buffer totals = {.role = CVY_BUFFER_WORKSPACE,
+                         .content = content,
+                         .layer = -1,
+                         .parameter = -1,
+                         .part = -1,
+                         .tensor = {.shape = CVY_SHAPE(count), .dtype = CVY_F64},
+                         .alias_of = -1};
+    return cvy_builder_add_buffer(b, &totals, index_out);
+}
+
+static bool is_updated(const cvy_builder *b, int parameter)
+{
+    return b->model->parameter[parameter].spec.trainable && b->parameter_gradient[parameter] >= 0;
+}
+
+static int dims_of(const cvy_builder *b, int parameter) { return b->model->parameter[parameter].spec.shape.dims; }
+
+static cvy_step_spec update_spec(const cvy_builder *b, int parameter)
+{
+    return (cvy_step_spec){CVY_STEP_UPDATE, CVY_PHASE_UPDATE, b->model->parameter[parameter].layer};
+}
+
+/* Sum the squares of a buffer into one place of another. */
+static cvy_status add_square_sum(cvy_builder *b, int parameter, int source, int squares, int64_t slot)
+{
+    cvy_op op = {.kind = CVY_OP_SQUARE_SUM, .pass = CVY_PASS_UPDATE};
+    const cvy_tensor *totals = &b->schedule->buffer[squares].tensor;
+    int operand[2] = {source, squares};
+    cvy_step_spec spec = update_spec(b, parameter);
+    op.params.squares = (cvy_op_params_squares){.slot = slot, .slots = totals->shape.extent[0]};
+    CVY_TRY(cvy_op_add(&op, CVY_ROLE_X, &b->schedule->buffer[source].tensor));
+    CVY_TRY(cvy_op_add(&op, CVY_ROLE_SQUARES, totals));
+    return cvy_builder_add_step(b, &spec, &op, operand);
+}
+
+/*
+ * The scale that brings all gradients together down to a norm: a sum a parameter, then one small op. Where parameters
+ * are shared out over ranks the sums are what is reduced.
+ */
+static cvy_status build_clip(cvy_builder *b, int *scale_out)
+{
+    cvy_op op = {.kind = CVY_OP_CLIP, .pass = CVY_PASS_UPDATE};
+    int64_t slots = 0;
+    int64_t slot = 0;
+    int operand[2];
+    for (int i = 0; i < b->model->parameters; i++) {
+        slots += is_updated(b, i);
+    }
+    if (b->plan->options.optimizer.clip_norm <= 0.0 || slots == 0) {
+        return CVY_OK;
+    }
+    CVY_TRY(add_totals(b, CVY_CONTENT_SQUARES, slots, &operand[0]));
+    for (int i = 0; i < b->model->parameters; i++) {
+        if (is_updated(b, i)) {
+            CVY_TRY(add_square_sum(b, i, b->parameter_gradient[i], operand[0], slot++));
         }
     }
-    cvy_step_spec spec = {CVY_STEP_UPDATE, CVY_PHASE_UPDATE, b->model->parameter[parameter].layer};
+    CVY_TRY(add_totals(b, CVY_CONTENT_SCALE, 1, &operand[1]));
+    op.params.squares = (cvy_op_params_squares){.slots = slots, .clip_norm = b->plan->options.optimizer.clip_norm};
+    CVY_TRY(cvy_op_add(&op, CVY_ROLE_SQUARES, &b->schedule->buffer[operand[0]].tensor));
+    CVY_TRY(cvy_op_add(&op, CVY_ROLE_SCALE, &b->schedule->buffer[operand[1]].tensor));
+    *scale_out = operand[1];
+    return cvy_builder_add_step(b, &(cvy_step_spec){CVY_STEP_UPDATE, CVY_PHASE_UPDATE, -1}, &op, operand);
+}
+
+/* What the steps of all parameters share: buffers, -1 where there is none. */
+typedef struct shared_totals {
+    int scale;   /* of clipping */
+    int squares; /* of what a rule adapts to: two places a parameter */
+    int64_t slots;
+} shared_totals;
+
+/* One step of a rule on a parameter: the op takes what its signature has a place for, of what there is. */
+static cvy_status add_rule_step(cvy_builder *b, cvy_op_kind kind, int parameter, const shared_totals *totals,
+                                int64_t slot)
+{
+    cvy_op op = {.kind = kind, .pass = CVY_PASS_UPDATE};
+    const cvy_signature *signature = cvy_op_signature(kind, CVY_PASS_UPDATE);
+    const int buffer[CVY_ROLE_COUNT] = {
+        [CVY_ROLE_DW] = b->parameter_gradient[parameter] + 1,
+        [CVY_ROLE_W] = b->parameter[parameter] + 1,
+        [CVY_ROLE_MOMENTUM] = b->moment[0][parameter] + 1,
+        [CVY_ROLE_MOMENT2] = b->moment[1][parameter] + 1,
+        [CVY_ROLE_SQUARES] = slot >= 0 ? totals->squares + 1 : 0,
+        [CVY_ROLE_SCALE] = totals->scale + 1,
+    };
+    int operand[CVY_MAX_OPERANDS];
+    op.params.optimizer = cvy_optimizer_params(&b->plan->options.optimizer, dims_of(b, parameter));
+    if (slot >= 0) {
+        op.params.optimizer.slot = slot;
+        op.params.optimizer.slots = totals->slots;
+    }
+    for (int i = 0; i < signature->places; i++) {
+        int index = buffer[signature->place[i].role] - 1;
+        if (index >= 0) {
+            operand[op.operands] = index;
+            CVY_TRY(cvy_op_add(&op, signature->place[i].role, &b->schedule->buffer[index].tensor));
+        }
+    }
+    cvy_step_spec spec = update_spec(b, parameter);
     return cvy_builder_add_step(b, &spec, &op, operand);
+}
+
+/* The norms that a rule adapts to: of the gradient, or of the direction first made of it, and of the weights. */
+static cvy_status build_norms(cvy_builder *b, shared_totals *totals)
+{
+    const cvy_optimizer *optimizer = &b->plan->options.optimizer;
+    const cvy_optimizer_rule *rule = cvy_optimizer_get_rule(optimizer->kind);
+    int64_t slot = 0;
+    for (int i = 0; i < b->model->parameters; i++) {
+        totals->slots += is_updated(b, i) && cvy_optimizer_adapts(optimizer, dims_of(b, i)) ? 2 : 0;
+        if (is_updated(b, i) && rule->directs) {
+            CVY_TRY(add_rule_step(b, rule->direction, i, totals, -1));
+        }
+    }
+    if (totals->slots == 0) {
+        return CVY_OK;
+    }
+    CVY_TRY(add_totals(b, CVY_CONTENT_SQUARES, totals->slots, &totals->squares));
+    for (int i = 0; i < b->model->parameters; i++) {
+        if (is_updated(b, i) && cvy_optimizer_adapts(optimizer, dims_of(b, i))) {
+            CVY_TRY(add_square_sum(b, i, b->parameter_gradient[i], totals->squares, slot));
+            CVY_TRY(add_square_sum(b, i, b->parameter[i], totals->squares, slot + 1));
+            slot += 2;
+        }
+    }
+    return CVY_OK;
+}
+
+/* Averages of all parameters, running statistics too, as they are after the update. */
+static cvy_status build_averages(cvy_builder *b)
+{
+    for (int i = 0; i < b->model->parameters; i++) {
+        if (b->average[i] < 0) {
+            continue;
+        }
+        cvy_op op = {.kind = CVY_OP_AVERAGE, .pass = CVY_PASS_UPDATE};
+        const int operand[2] = {b->parameter[i], b->average[i]};
+        cvy_step_spec spec = update_spec(b, i);
+        op.params.average.decay = b->plan->options.average;
+        CVY_TRY(cvy_op_add(&op, CVY_ROLE_W, &b->schedule->buffer[operand[0]].tensor));
+        CVY_TRY(cvy_op_add(&op, CVY_ROLE_AVERAGE, &b->schedule->buffer[operand[1]].tensor));
+        CVY_TRY(cvy_builder_add_step(b, &spec, &op, operand));
+    }
+    return CVY_OK;
 }
 
 cvy_status cvy_build_update(cvy_builder *b)
 {
+    const cvy_optimizer *optimizer = &b->plan->options.optimizer;
+    const cvy_optimizer_rule *rule = cvy_optimizer_get_rule(optimizer->kind);
+    shared_totals totals = {.scale = -1, .squares = -1};
+    int64_t slot = 0;
     CVY_TRY(build_commits(b));
+    CVY_TRY(build_clip(b, &totals.scale));
+    CVY_TRY(build_norms(b, &totals));
     for (int i = 0; i < b->model->parameters; i++) {
-        if (b->model->parameter[i].spec.trainable && b->parameter_gradient[i] >= 0) {
-            CVY_TRY(build_parameter_update(b, i));
+        bool adapted = cvy_optimizer_adapts(optimizer, dims_of(b, i));
+        if (is_updated(b, i)) {
+            CVY_TRY(add_rule_step(b, rule->op, i, &totals, adapted ? slot : -1));
+            slot += adapted ? 2 : 0;
         }
     }
-    return CVY_OK;
+    return build_averages(b);
 }

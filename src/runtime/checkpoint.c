@@ -103,7 +103,7 @@ static cvy_status remove_checkpoint(const char *folder, const found *entry)
     return status;
 }
 
-cvy_status cvy_checkpoint_prune(const char *folder, int keep, int64_t best_step)
+cvy_status cvy_checkpoint_prune(const char *folder, int keep, int64_t newest_step, int64_t best_step)
 {
     CVY_REQUIRE(keep >= 1, CVY_ERR_ARG, "checkpoints to keep: %d, expected at least 1", keep);
     listing list = {0};
@@ -111,12 +111,27 @@ cvy_status cvy_checkpoint_prune(const char *folder, int keep, int64_t best_step)
     int kept = 0;
     for (int i = 0; i < list.count && status == CVY_OK; i++) {
         const found *entry = &list.entry[i];
-        bool recent = !entry->broken && kept++ < keep;
+        bool recent = !entry->broken && (entry->step > newest_step || kept++ < keep);
         if (!recent && (entry->broken || entry->step != best_step)) {
             status = remove_checkpoint(folder, entry);
         }
     }
     cvy_free(list.entry);
+    return status;
+}
+
+cvy_status cvy_checkpoint_count(const char *folder, int *count_out)
+{
+    listing list = {0};
+    int count = 0;
+    cvy_status status = list_folder(folder, &list);
+    for (int i = 0; i < list.count; i++) {
+        count += !list.entry[i].broken;
+    }
+    cvy_free(list.entry);
+    if (status == CVY_OK) {
+        *count_out = count;
+    }
     return status;
 }
 

@@ -1,7 +1,7 @@
 /*
  * Checkpoints: a folder with model.safetensors (weights and running statistics under state_dict keys, logical layout,
- * f32; f64 in a run in double), optimizer.safetensors (keys momentum.<name>, moment2.<name>; absent where the optimizer
- * has no state) and state.json (position of the run, checksums of the two, hash of the model). It is written aside,
+ * f32; f64 in a run in double), optimizer.safetensors (keys momentum.<name>, moment2.<name>, ema.<name>; absent where
+ * there are none) and state.json (position of the run, checksums of the two, hash of the model). It is written aside,
  * synced, renamed; a reader that finds a damaged one falls back to the last whole one.
  */
 #ifndef CVY_RUNTIME_CHECKPOINT_H
@@ -32,10 +32,14 @@ typedef struct cvy_position {
 cvy_status cvy_checkpoint_save(const char *folder, const cvy_state *state, const cvy_position *position);
 
 /**
- * Keep the last @p keep checkpoints of a folder and the one of step @p best_step (-1: none); remove the others and what
- * broken saves left.
+ * Keep the last @p keep checkpoints up to step @p newest_step, that of the save just made, and the one of step
+ * @p best_step (-1: none); remove the others and what broken saves left. Later ones stay and do not count: a resume has
+ * passed them over as damaged, and they must not push out whole ones.
  */
-cvy_status cvy_checkpoint_prune(const char *folder, int keep, int64_t best_step);
+cvy_status cvy_checkpoint_prune(const char *folder, int keep, int64_t newest_step, int64_t best_step);
+
+/** Count the checkpoints of a folder, whole or damaged; what broken saves left is none. */
+cvy_status cvy_checkpoint_count(const char *folder, int *count_out);
 
 /**
  * Find the newest whole checkpoint of a folder (checksums hold).
@@ -56,6 +60,13 @@ cvy_status cvy_checkpoint_find_best(const char *folder, char **path_out);
  * @retval CVY_ERR_CHECKPOINT names the file, the key, what was found and what was expected
  */
 cvy_status cvy_checkpoint_load(const char *path, cvy_state *state, cvy_position *position_out);
+
+/**
+ * Load the averages of a checkpoint folder into the weights of @p state, whose own values they replace.
+ *
+ * @retval CVY_ERR_CHECKPOINT the checkpoint has none, or as cvy_checkpoint_load()
+ */
+cvy_status cvy_checkpoint_load_averages(const char *path, cvy_state *state);
 
 /**
  * Load weights alone from a safetensors file, e.g. a torchvision state_dict. Keys must match the model's parameters;

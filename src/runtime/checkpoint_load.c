@@ -4,6 +4,7 @@
  */
 #include "runtime/checkpoint.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -129,5 +130,36 @@ cvy_status cvy_checkpoint_load(const char *path, cvy_state *state, cvy_position 
     for (int i = 0; i < files; i++) {
         cvy_free(file_path[i]);
     }
+    return status;
+}
+
+/* The average of one tensor: checked, then copied where @p copy says so. */
+static cvy_status load_average(const cvy_safetensors *file, const char *path, cvy_state_tensor *target, bool copy)
+{
+    char name[512];
+    cvy_state_tensor expected = *target;
+    snprintf(name, sizeof name, "ema.%s", target->name);
+    expected.name = name;
+    CVY_TRY(check_expected(file, path, &expected));
+    return copy ? cvy_safetensor_read(cvy_safetensors_find(file, name), path, &target->tensor, target->data) : CVY_OK;
+}
+
+cvy_status cvy_checkpoint_load_averages(const char *path, cvy_state *state)
+{
+    cvy_checkpoint_record record;
+    cvy_safetensors file = {0};
+    char *file_path = NULL;
+    CVY_TRY(cvy_checkpoint_verify(path, &record));
+    CVY_REQUIRE(record.file[CVY_CHECKPOINT_OPTIMIZER].present, CVY_ERR_CHECKPOINT,
+                "%s: it has no %s, expected one with the averages of the weights", path,
+                cvy_checkpoint_file_name[CVY_CHECKPOINT_OPTIMIZER]);
+    file_path = cvy_path_join(path, cvy_checkpoint_file_name[CVY_CHECKPOINT_OPTIMIZER]);
+    cvy_status status = file_path ? cvy_safetensors_open(file_path, &file) : CVY_ERR_MEMORY;
+    for (int i = 0; i < 2 * state->count && status == CVY_OK; i++) { /* all are checked before one is copied */
+        cvy_state_tensor *target = &state->tensor[i % state->count];
+        status = target->optimizer ? CVY_OK : load_average(&file, file_path, target, i >= state->count);
+    }
+    cvy_safetensors_close(&file);
+    cvy_free(file_path);
     return status;
 }

@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "runtime/checkpoint_record.h"
 #include "runtime/safetensors.h"
 
@@ -36,6 +37,7 @@ static cvy_dtype file_dtype(const cvy_state *state)
 static cvy_status check_space(const char *folder, const cvy_state *state)
 {
     struct statvfs info;
+    char need[CVY_UNIT_TEXT], free_text[CVY_UNIT_TEXT];
     if (statvfs(folder, &info) != 0) {
         return CVY_OK; /* not known: the writing itself will tell */
     }
@@ -46,8 +48,8 @@ static cvy_status check_space(const char *folder, const cvy_state *state)
     }
     double free_bytes = (double)info.f_bavail * (double)info.f_frsize;
     CVY_REQUIRE(free_bytes >= need_bytes, CVY_ERR_CHECKPOINT,
-                "%s: the disk is full: a checkpoint needs %.1f MB, %.1f MB are free", folder, 1e-6 * need_bytes,
-                1e-6 * free_bytes);
+                "%s: the disk is full: a checkpoint needs %s, %s are free", folder, cvy_print_bytes(need_bytes, need),
+                cvy_print_bytes(free_bytes, free_text));
     return CVY_OK;
 }
 

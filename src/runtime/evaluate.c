@@ -75,7 +75,7 @@ done:
 }
 
 /* A safetensors file, a checkpoint's folder, or a run's. */
-static cvy_status load_weights(const char *checkpoint, cvy_executor *executor, const cvy_model *model)
+static cvy_status load_weights(const char *checkpoint, cvy_executor *executor, const cvy_model *model, bool averages)
 {
     cvy_position position;
     cvy_status status = CVY_OK;
@@ -95,6 +95,9 @@ static cvy_status load_weights(const char *checkpoint, cvy_executor *executor, c
     CVY_TRY_GOTO(status, done, cvy_checkpoint_load(found ? found : checkpoint, &state, &position));
     CVY_REQUIRE_GOTO(status, done, position.model_hash == cvy_model_hash(model), CVY_ERR_CHECKPOINT,
                      "%s: saved from another model than %s", checkpoint, cvy_model_name(model));
+    if (averages) {
+        CVY_TRY_GOTO(status, done, cvy_checkpoint_load_averages(found ? found : checkpoint, &state));
+    }
 done:
     cvy_free(folder);
     cvy_free(found);
@@ -107,7 +110,7 @@ cvy_status cvy_evaluate(const cvy_model *model, const char *checkpoint, const cv
     cvy_session session;
     cvy_status status = cvy_session_open(model, options, false, true, &session);
     CVY_TRY_GOTO(status, done, status);
-    CVY_TRY_GOTO(status, done, load_weights(checkpoint, session.executor, model));
+    CVY_TRY_GOTO(status, done, load_weights(checkpoint, session.executor, model, options->ema > 0.0));
     CVY_TRY_GOTO(status, done, cvy_session_evaluate(&session, options, observer, evaluation_out));
 done:
     cvy_session_close(&session);

@@ -226,8 +226,10 @@ static cvy_status name_diverged_gradient(const cvy_executor *e, const iteration 
     for (int i = s->steps - 1; i >= failed; i--) {
         const cvy_step *step = &s->step[i];
         const cvy_op *op = step->op >= 0 ? &s->op[step->op] : NULL;
-        if (op && op->pass == CVY_PASS_UPDATE && !all_finite(&op->operand[0].tensor, it->program->step[i].operand[0])) {
-            int parameter = s->buffer[s->use[step->first_use + 1].buffer].parameter;
+        const cvy_buffer *gradient = &s->buffer[s->use[step->first_use].buffer];
+        if (op && op->pass == CVY_PASS_UPDATE && gradient->content == CVY_CONTENT_GRADIENT &&
+            !all_finite(&op->operand[0].tensor, it->program->step[i].operand[0])) {
+            int parameter = gradient->parameter;
             return cvy_fail(CVY_ERR_DIVERGED, "layer %s: the gradient of %s is NaN or infinite in step %lld",
                             e->plan->model->layer[step->layer].name, e->plan->model->parameter[parameter].name,
                             (long long)it->run->step);

@@ -74,7 +74,13 @@ void cvy_executor_reset_profile(cvy_executor *executor);
 /** Note every step in a timeline from now on; NULL stops that. Borrowed. */
 void cvy_executor_set_timeline(cvy_executor *executor, cvy_timeline *timeline);
 
-/** Fill all parameters as their layers say: a function of (seed, parameter, element). Optimizer state becomes zero. */
+/**
+ * Fill all parameters as their layers say: a function of (seed, parameter, element). Optimizer state becomes
+ * zero, averages what they are of.
+ */
 cvy_status cvy_executor_initialise(cvy_executor *executor, uint64_t seed);
+
+/** Start the averages of all parameters from their values: to be called after weights were put in from elsewhere. */
+void cvy_executor_start_averages(cvy_executor *executor);
 
 #endif

@@ -6,14 +6,23 @@
 #include "base/random.h"
 #include "runtime/executor_internal.h"
 
-static const char *moment_prefix(int part) { return part == 0 ? "momentum" : "moment2"; }
+/* What stands before a parameter's name; NULL where the buffer is no tensor of the state. */
+static const char *find_prefix(const cvy_buffer *b)
+{
+    switch (b->content) {
+    case CVY_CONTENT_PARAMETER: return "";
+    case CVY_CONTENT_MOMENT: return b->part == 0 ? "momentum." : "moment2.";
+    case CVY_CONTENT_AVERAGE: return "ema.";
+    default: return NULL;
+    }
+}
 
-static char *print_moment_name(const char *parameter, int part)
+static char *print_name(const char *prefix, const char *parameter)
 {
     size_t bytes = strlen(parameter) + 16;
     char *name = cvy_calloc(bytes, 1);
     if (name) {
-        snprintf(name, bytes, "%s.%s", moment_prefix(part), parameter);
+        snprintf(name, bytes, "%s%s", prefix, parameter);
     }
     return name;
 }
@@ -30,19 +39,20 @@ cvy_status cvy_executor_list_state(cvy_executor *e)
     }
     for (int i = 0; i < e->plan->persistent_buffers; i++) {
         const cvy_buffer *b = &s->buffer[i];
-        if (b->content != CVY_CONTENT_PARAMETER && b->content != CVY_CONTENT_MOMENT) {
+        const char *prefix = find_prefix(b);
+        if (!prefix) {
             continue;
         }
         const cvy_parameter *parameter = &e->plan->model->parameter[b->parameter];
         const char *name = parameter->name;
-        if (b->content == CVY_CONTENT_MOMENT) {
-            name = e->state_names[e->state.count] = print_moment_name(name, b->part);
+        if (*prefix) {
+            name = e->state_names[e->state.count] = print_name(prefix, name);
             if (!name) {
                 return CVY_ERR_MEMORY;
             }
         }
         e->state.tensor[e->state.count++] = (cvy_state_tensor){.name = name,
-                                                               .optimizer = b->content == CVY_CONTENT_MOMENT,
+                                                               .optimizer = *prefix != '\0',
                                                                .shape = parameter->spec.shape,
                                                                .tensor = b->tensor,
                                                                .data = cvy_executor_memory(e, kind, i)};
@@ -97,5 +107,18 @@ cvy_status cvy_executor_initialise(cvy_executor *e, uint64_t seed)
         const birth b = {.init = &e->plan->model->parameter[i].spec.init, .seed = seed, .parameter = i};
         cvy_tensor_fill(&tensor->tensor, tensor->data, draw_element, &b);
     }
+    cvy_executor_start_averages(e);
     return CVY_OK;
+}
+
+void cvy_executor_start_averages(cvy_executor *e)
+{
+    cvy_schedule_kind kind = e->plan->options.training ? CVY_SCHEDULE_TRAIN : CVY_SCHEDULE_EVALUATE;
+    for (int i = 0; i < e->plan->persistent_buffers; i++) {
+        const cvy_buffer *b = &e->plan->schedule[kind].buffer[i];
+        if (b->content == CVY_CONTENT_AVERAGE) { /* of one layout with its parameter */
+            int parameter = cvy_executor_find(e, kind, CVY_CONTENT_PARAMETER, -1, b->parameter);
+            memcpy(cvy_executor_memory(e, kind, i), cvy_executor_memory(e, kind, parameter), (size_t)b->bytes);
+        }
+    }
 }

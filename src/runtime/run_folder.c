@@ -11,6 +11,7 @@
 /* Steps of a schedule, its phases and the iteration itself: room for so many slices an iteration, generously. */
 enum { SLICES_AN_ITERATION = 4096 };
 
+/* A run that ended before its first checkpoint has nothing to go on from: its folder may be begun in again. */
 static cvy_status open_folder(const char *path, bool resume, cvy_run_folder *folder)
 {
     folder->path = cvy_strdup(path);
@@ -18,14 +19,17 @@ static cvy_status open_folder(const char *path, bool resume, cvy_run_folder *fol
     if (!folder->path || !folder->checkpoints) {
         return CVY_ERR_MEMORY;
     }
-    if (resume) {
-        CVY_REQUIRE(cvy_folder_exists(folder->checkpoints), CVY_ERR_INPUT,
-                    "%s: no run to resume there: it has no folder checkpoints", path);
-        return CVY_OK;
+    int count = 0;
+    bool exists = cvy_folder_exists(folder->checkpoints);
+    CVY_REQUIRE(exists || !resume, CVY_ERR_INPUT, "%s: no run to resume there: it has no folder checkpoints", path);
+    if (exists) {
+        CVY_TRY(cvy_checkpoint_count(folder->checkpoints, &count));
     }
-    CVY_REQUIRE(!cvy_folder_exists(folder->checkpoints), CVY_ERR_INPUT,
+    CVY_REQUIRE(count > 0 || !resume, CVY_ERR_CHECKPOINT,
+                "%s: there is no checkpoint in it; begin the run anew, with --out %s", folder->checkpoints, path);
+    CVY_REQUIRE(count == 0 || resume, CVY_ERR_INPUT,
                 "%s: holds a run already; go on with --resume %s, or name another folder", path, path);
-    return cvy_folder_create(folder->checkpoints, CVY_ERR_IO);
+    return resume ? CVY_OK : cvy_folder_create(folder->checkpoints, CVY_ERR_IO);
 }
 
 cvy_status cvy_run_folder_open(const cvy_train_options *options, cvy_run_folder *folder_out)
@@ -36,7 +40,11 @@ cvy_status cvy_run_folder_open(const cvy_train_options *options, cvy_run_folder 
                 options->resume);
     if (options->timeline) {
         int64_t slices = (options->timeline_steps > 0 ? options->timeline_steps : 1) * SLICES_AN_ITERATION;
-        CVY_TRY(cvy_timeline_create(options->timeline, slices, &folder_out->timeline));
+        CVY_TRY(cvy_file_check_writable(options->timeline, CVY_ERR_IO));
+        cvy_status status = cvy_timeline_create(options->timeline, slices, &folder_out->timeline);
+        if (status != CVY_OK) {
+            return cvy_fail_within(status, "a timeline of %" PRId64 " iterations", options->timeline_steps);
+        }
     }
     const char *path = options->resume ? options->resume : options->out;
     return path ? open_folder(path, options->resume != NULL, folder_out) : CVY_OK;
@@ -95,7 +103,7 @@ cvy_status cvy_run_folder_save(cvy_run_folder *folder, const cvy_state *state, c
     line.text_key = "checkpoint";
     line.text = folder->last_checkpoint;
     CVY_TRY(cvy_metrics_add(folder->metrics, &line));
-    return cvy_checkpoint_prune(folder->checkpoints, keep, position->best_step);
+    return cvy_checkpoint_prune(folder->checkpoints, keep, position->step, position->best_step);
 }
 
 void cvy_run_folder_note_step(cvy_run_folder *folder, const cvy_position *position, double loss, double accuracy,

@@ -21,6 +21,8 @@ static const struct {
     [CVY_OPTIMIZE_NESTEROV] = {CVY_OPTIMIZER_SGD, true, true},
     [CVY_OPTIMIZE_ADAMW] = {CVY_OPTIMIZER_ADAMW, false, false},
     [CVY_OPTIMIZE_ADAM] = {CVY_OPTIMIZER_ADAM, false, false},
+    [CVY_OPTIMIZE_LARS] = {CVY_OPTIMIZER_LARS, true, false},
+    [CVY_OPTIMIZE_LAMB] = {CVY_OPTIMIZER_LAMB, false, false},
 };
 
 static cvy_status find_layout(const char *name, cvy_layout_choice *choice_out)
@@ -44,12 +46,22 @@ static cvy_status check_options(const cvy_train_options *o)
                 "batch: expected 1 to 16777216 samples, got %lld", (long long)o->batch);
     CVY_REQUIRE(o->threads >= 0 && o->threads <= 4096, CVY_ERR_INPUT, "threads: expected 1 to 4096, got %d",
                 o->threads);
+    CVY_REQUIRE(o->data_threads >= 0 && o->data_threads <= CVY_LOADER_MAX_THREADS, CVY_ERR_INPUT,
+                "data-threads: expected 1 to %d, got %d", CVY_LOADER_MAX_THREADS, o->data_threads);
     CVY_REQUIRE((size_t)o->optimizer < sizeof rules / sizeof rules[0], CVY_ERR_INPUT, "no optimizer of number %d",
                 (int)o->optimizer);
     CVY_REQUIRE(isfinite(o->learning_rate) && o->learning_rate >= 0.0, CVY_ERR_INPUT,
                 "learning-rate: expected a number of at least 0, got %g", o->learning_rate);
     CVY_REQUIRE(o->weight_decay >= 0.0 && o->momentum >= 0.0 && o->momentum < 1.0, CVY_ERR_INPUT,
                 "weight-decay must be at least 0 and momentum in [0, 1), got %g and %g", o->weight_decay, o->momentum);
+    CVY_REQUIRE(o->clip_norm >= 0.0 && o->clip_value >= 0.0 && o->trust >= 0.0, CVY_ERR_INPUT,
+                "clip-norm, clip-value and trust must be at least 0, got %g, %g and %g", o->clip_norm, o->clip_value,
+                o->trust);
+    CVY_REQUIRE(o->clip_norm == 0.0 || o->clip_value == 0.0, CVY_ERR_INPUT,
+                "clip-norm and clip-value: expected one of them, got %g and %g", o->clip_norm, o->clip_value);
+    CVY_REQUIRE(o->clip_value == 0.0 || o->optimizer != CVY_OPTIMIZE_LARS, CVY_ERR_INPUT,
+                "lars goes by the norm of each gradient: clip-value does not go with it, clip-norm does");
+    CVY_REQUIRE(o->ema >= 0.0 && o->ema < 1.0, CVY_ERR_INPUT, "ema: expected 0 to below 1, got %g", o->ema);
     CVY_REQUIRE(o->epochs >= 0 && o->steps >= 0, CVY_ERR_INPUT, "epochs and steps must not be negative");
     return CVY_OK;
 }
@@ -85,19 +97,23 @@ static cvy_status open_data(cvy_session *session, const cvy_train_options *optio
                                .augmentation = {options->crop_padding, options->hflip}};
     wanted.sample.dims = input->dims - 1;
     memcpy(wanted.sample.extent, input->extent + 1, sizeof(int64_t) * (size_t)(input->dims - 1));
-    CVY_REQUIRE(options->data, CVY_ERR_INPUT, "no data: give --data a folder, or one of digits, random");
+    CVY_REQUIRE(options->data, CVY_ERR_INPUT, "no data: give --data a folder, or one of digits, random, cosmo");
     return cvy_data_open(&wanted, &session->data);
 }
 
 static cvy_optimizer choose_optimizer(const cvy_train_options *o)
 {
-    cvy_optimizer optimizer = {.kind = rules[o->optimizer].kind, .no_decay_norms = o->no_decay_norms};
+    cvy_optimizer optimizer = {.kind = rules[o->optimizer].kind,
+                               .clip_norm = o->clip_norm,
+                               .no_decay_norms = o->no_decay_norms};
     optimizer.params = (cvy_op_params_optimizer){.momentum = rules[o->optimizer].momentum ? o->momentum : 0.0,
                                                  .nesterov = rules[o->optimizer].nesterov,
                                                  .beta1 = o->beta1,
                                                  .beta2 = o->beta2,
                                                  .epsilon = o->epsilon,
-                                                 .weight_decay = o->weight_decay};
+                                                 .weight_decay = o->weight_decay,
+                                                 .clip_value = o->clip_value,
+                                                 .trust = o->trust};
     return optimizer;
 }
 
@@ -120,6 +136,7 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
                                .dtype = options->double_precision ? CVY_F64 : CVY_F32,
                                .training = training,
                                .optimizer = choose_optimizer(options),
+                               .average = training ? options->ema : 0.0,
                                .block = cvy_device_block(&session->machine.device),
                                .data_slots = DATA_SLOTS,
                                .label_bytes = (int64_t)sizeof(int32_t)};
@@ -181,6 +198,7 @@ cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_option
                                  .seed = options->seed,
                                  .batch = options->batch,
                                  .slots = DATA_SLOTS,
+                                 .threads = options->data_threads,
                                  .memory = cvy_executor_slots(session->executor)};
     return cvy_loader_create(session->data, &wanted, loader_out);
 }

@@ -6,7 +6,8 @@
 
 /** One persistent tensor of a run. */
 typedef struct cvy_state_tensor {
-    const char *name;    /**< state_dict key; "momentum.<key>", "moment2.<key>" for optimizer state; borrowed */
+    const char *name;    /**< state_dict key; of the optimizer's file "momentum.<key>", "moment2.<key>",
+                              "ema.<key>"; borrowed */
     bool optimizer;      /**< belongs to the optimizer's file */
     cvy_shape shape;     /**< as in a state_dict */
     cvy_tensor tensor;   /**< as it lies in memory (format, type, leading g) */

@@ -299,6 +299,7 @@ static cvy_status start_state(training *t)
                                  .model_hash = cvy_model_hash(t->model)};
     if (t->options->weights) {
         CVY_TRY_GOTO(status, done, cvy_weights_load(t->options->weights, &state));
+        cvy_executor_start_averages(t->session.executor);
     }
     if (t->options->resume) {
         CVY_TRY_GOTO(status, done, cvy_run_folder_resume(&t->folder, &state, &t->position, &from, &skipped));

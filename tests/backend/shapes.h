@@ -22,6 +22,7 @@ typedef struct test_shape {
     bool grouped;    /**< a reorder of weights with a leading g */
     int64_t samples; /**< valid samples of a loss; 0: all */
     int64_t others[3]; /**< channels of the inputs of a concat beside x; 0: there is none */
+    bool clipped;    /**< a rule with the scale of clipping */
 } test_shape;
 
 #define DIMS(...) {(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}}
@@ -57,6 +58,12 @@ typedef struct test_shape {
 #define RESPONSE(size_, alpha_, beta_, k_)   \
     {.kind = CVY_OP_LOCAL_RESPONSE_NORM, \
      .params.response = {.size = size_, .alpha = alpha_, .beta = beta_, .k = k_}}
+/* Every number of a rule at once; two places of its own in `squares`. */
+#define RULE(kind_, cut)                                                                                     \
+    {.kind = kind_, .params.optimizer = {.momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8,     \
+                                         .weight_decay = 0.01, .clip_value = cut, .trust = 0.02, .slots = 2}}
+#define AVERAGE(share) {.kind = CVY_OP_AVERAGE, .params.average = {.decay = share}}
+#define SQUARES(kind_) {.kind = kind_, .params.squares = {.slots = 1, .clip_norm = 0.125}}
 
 #define CASE(name_, op_, x_, ...) {.name = name_, .op = op_, .x = x_, __VA_ARGS__}
 
@@ -218,6 +225,17 @@ static const test_shape test_shapes[] = {
     CASE("response norm of each channel", RESPONSE(1, 1.0, 1.0, 1.0), DIMS(1, 9, 4, 3)),
     CASE("response norm 3-D", RESPONSE(5, 1.0, 0.75, 2.0), DIMS(1, 17, 2, 3, 4)),
     CASE("response norm of vectors", RESPONSE(5, 1.0, 0.75, 2.0), DIMS(3, 33)),
+    CASE("sgd clipped", RULE(CVY_OP_SGD, 0.25), DIMS(6, 5, 3, 3), .optional = true, .clipped = true),
+    CASE("adam clipped", RULE(CVY_OP_ADAM, 0.25), DIMS(6, 5, 3, 3), .clipped = true),
+    CASE("square sum", SQUARES(CVY_OP_SQUARE_SUM), DIMS(6, 5, 3, 3)),
+    CASE("clip", SQUARES(CVY_OP_CLIP), DIMS(1)),
+    CASE("lars", RULE(CVY_OP_LARS, 0.0), DIMS(6, 5, 3, 3), .optional = true, .clipped = true),
+    CASE("lars of a vector", RULE(CVY_OP_LARS, 0.0), DIMS(19)),
+    CASE("lamb direction", RULE(CVY_OP_LAMB_DIRECTION, 0.0), DIMS(6, 5, 3, 3)),
+    CASE("lamb direction clipped", RULE(CVY_OP_LAMB_DIRECTION, 0.25), DIMS(6, 5, 3, 3), .clipped = true),
+    CASE("lamb", RULE(CVY_OP_LAMB, 0.0), DIMS(6, 5, 3, 3), .optional = true),
+    CASE("lamb of a vector", RULE(CVY_OP_LAMB, 0.0), DIMS(19)),
+    CASE("average", AVERAGE(0.875), DIMS(6, 5, 3, 3)),
 };
 enum { test_shape_count = sizeof test_shapes / sizeof test_shapes[0] };
 
@@ -244,6 +262,9 @@ static inline cvy_status describe_operand(const test_shape *shape, const cvy_op 
 static inline bool leaves_out(const test_shape *shape, const cvy_signature_place *place)
 {
     int other = find_other(place->role);
+    if (place->role == CVY_ROLE_SCALE) {
+        return place->optional && !shape->clipped;
+    }
     return place->optional && (other >= 0 ? shape->others[other] == 0 : !shape->optional);
 }
 

@@ -151,6 +151,8 @@ static inline void fill_operand(const cvy_op *op, int i, void *data)
     switch (operand->role) {
     case CVY_ROLE_VARIANCE:
     case CVY_ROLE_RUNNING_VARIANCE: fill(tensor, data, operand->role, 0.5, 1.5); break;
+    case CVY_ROLE_SQUARES:
+    case CVY_ROLE_SCALE:
     case CVY_ROLE_MOMENT2: fill(tensor, data, operand->role, 0.0, 1.0); break;
     case CVY_ROLE_WINDOW: fill_window(op, tensor, data); break;
     case CVY_ROLE_PROBABILITY: fill_probability(tensor, data); break;

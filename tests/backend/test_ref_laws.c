@@ -408,6 +408,30 @@ static void test_adamw_by_hand(void **state)
     require_weights(w, 0.92, second, second - 0.1 / (sqrt(19.0 / 7.0) + 0.25));
 }
 
+/* 1 + 4 + 9 lies at its place and nowhere else; squares 9 and 16 are a norm of 5, brought down to 1, or left at 5. */
+static void test_clipping_by_hand(void **state)
+{
+    float x[3] = {1.0f, -2.0f, 3.0f};
+    double squares[4] = {-1.0, -1.0, -1.0, -1.0}, of_two[2] = {9.0, 16.0}, scale = 0.0;
+    cvy_run run = {.update = 1};
+    test_shape sum = {"sum", SQUARES(CVY_OP_SQUARE_SUM), DIMS(3), .filters = 0};
+    test_shape clip = {"clip", SQUARES(CVY_OP_CLIP), DIMS(2), .filters = 0};
+    cvy_op op;
+    (void)state;
+    sum.op.params.squares.slots = 4;
+    sum.op.params.squares.slot = 2;
+    assert_true(make_op(&sum, CVY_PASS_UPDATE, CVY_F32, &op));
+    assert_int_equal(run_op(&cvy_backend_ref, &op, (void *[]){x, squares}, &run), CVY_OK);
+    assert_true(squares[0] == -1.0 && squares[1] == -1.0 && squares[2] == 14.0 && squares[3] == -1.0);
+    clip.op.params.squares = (cvy_op_params_squares){.slots = 2, .clip_norm = 1.0};
+    assert_true(make_op(&clip, CVY_PASS_UPDATE, CVY_F32, &op));
+    assert_int_equal(run_op(&cvy_backend_ref, &op, (void *[]){of_two, &scale}, &run), CVY_OK);
+    assert_true(fabs(scale - 1.0 / (5.0 + 1e-6)) < 1e-15);
+    op.params.squares.clip_norm = 5.5;
+    assert_int_equal(run_op(&cvy_backend_ref, &op, (void *[]){of_two, &scale}, &run), CVY_OK);
+    assert_true(scale == 1.0);
+}
+
 /* A gradient that is not finite stops the update with nothing touched, wherever it stands. */
 static void test_update_stops_at_a_gradient_that_is_not_finite(void **state)
 {
@@ -417,7 +441,8 @@ static void test_update_stops_at_a_gradient_that_is_not_finite(void **state)
         const test_shape *shape = &test_shapes[i];
         cvy_run run = make_run(shape);
         cvy_op op;
-        if (!make_op(shape, CVY_PASS_UPDATE, i % 2 ? CVY_F32 : CVY_F64, &op)) {
+        if (shape->op.kind == CVY_OP_AVERAGE || /* which looks at no gradient */
+            !make_op(shape, CVY_PASS_UPDATE, i % 2 ? CVY_F32 : CVY_F64, &op)) {
             continue;
         }
         test_operands operands = create_operands(&op);
@@ -480,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_stochastic_depth_draws_a_number_a_sample),
         cmocka_unit_test(test_sgd_by_hand),
         cmocka_unit_test(test_adamw_by_hand),
+        cmocka_unit_test(test_clipping_by_hand),
         cmocka_unit_test(test_update_stops_at_a_gradient_that_is_not_finite),
         cmocka_unit_test(test_memory_is_taken_in_create_alone),
     };

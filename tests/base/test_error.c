@@ -57,6 +57,15 @@ static void test_long_words_are_cut_not_overrun(void **state)
     assert_int_equal(strlen(cvy_error_message()), 1023);
 }
 
+/* What a user or a file wrote must neither make two lines of one nor reach a terminal as a command. */
+static void test_control_characters_do_not_get_through(void **state)
+{
+    (void)state;
+    (void)cvy_fail(CVY_ERR_INPUT, "found '%s'", "5\n\t\033[2J\177\303\244");
+    (void)cvy_fail_within(CVY_ERR_INPUT, "%s", "a\rb");
+    assert_string_equal(cvy_error_message(), "a?b: found '5???[2J?\303\244'");
+}
+
 static void *fail_elsewhere(void *unused)
 {
     (void)cvy_fail(CVY_ERR_MEMORY, "elsewhere");
@@ -154,6 +163,7 @@ int main(void)
         cmocka_unit_test(test_fail_words_the_cause_and_gives_the_status_back),
         cmocka_unit_test(test_context_goes_in_front),
         cmocka_unit_test(test_old_message_may_be_an_argument),
+        cmocka_unit_test(test_control_characters_do_not_get_through),
         cmocka_unit_test(test_long_words_are_cut_not_overrun),
         cmocka_unit_test(test_threads_have_records_of_their_own),
         cmocka_unit_test(test_macros_pass_the_first_failure_up),

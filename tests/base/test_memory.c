@@ -210,7 +210,7 @@ static void test_arenas_beyond_the_address_space_fail(void **state)
     cvy_arena arena = {0};
     assert_int_equal(cvy_arena_create(SIZE_MAX, &arena), CVY_ERR_MEMORY);
     assert_int_equal(cvy_arena_create((size_t)1 << 60, &arena), CVY_ERR_MEMORY);
-    assert_string_equal(cvy_error_message(), "no memory for an arena of 1152921504606846976 bytes");
+    assert_non_null(strstr(cvy_error_message(), "no memory for 1.15 EB of tensors, "));
     assert_null(arena.base);
 }
 

@@ -43,6 +43,41 @@ has err "error: damaged/data_batch_2.bin: 3000 bytes"
 expect 3 "$convoy" data check no-such-folder
 has err "error: no-such-folder"
 
+# training sees the same samples, whatever the count of threads that read them: the same weights, bit by bit
+small="--data digits --train-samples 200 --test-samples 20 --batch 32 --threads 1 --crop-padding 3 --hflip 0.3 --quiet"
+for threads in 1 2 3; do
+    expect 0 "$convoy" train lenet5 $small --epochs 2 --data-threads $threads --out run$threads
+    weights=$(find run$threads -name model.safetensors | sort | tail -1)
+    cp "$weights" weights$threads
+done
+cmp weights1 weights2 && cmp weights1 weights3 || fail "weights depend on the count of data threads"
+expect 0 "$convoy" train lenet5 ${small/--hflip 0.3/} --epochs 2 --out plain
+cmp -s weights1 "$(find plain -name model.safetensors | sort | tail -1)" && fail "--hflip changes nothing"
+expect 2 "$convoy" train lenet5 $small --data-threads 0
+has err "error: --data-threads: expected"
+
+# cosmo can be learned: targets are uniform in [-1, 1), so that their mean leaves an error of 1/3
+cat >small.yaml <<'END'
+name: small
+input: [1, 12, 12, 12]
+layers:
+  - {name: conv1, kind: conv, filters: 8, kernel: 3}
+  - {name: relu1, kind: relu}
+  - {name: conv2, kind: conv, filters: 16, kernel: 2, stride: 2}
+  - {name: relu2, kind: relu}
+  - {name: pool, kind: global-pool}
+  - {name: flat, kind: flatten}
+  - {name: fc1, kind: dense, outputs: 32}
+  - {name: relu3, kind: relu}
+  - {name: fc2, kind: dense, outputs: 4}
+  - {name: loss, kind: mean-squared-error}
+END
+expect 0 "$convoy" train ./small.yaml --data cosmo --train-samples 768 --test-samples 128 --batch 8 --optimizer adam \
+    --lr 0.005 --epochs 4 --threads 1 --json --quiet
+awk -F'"validation_loss":' '{ exit !($2 + 0 > 0 && $2 + 0 < 0.22) }' out || fail "cosmo is not learned: $(cat out)"
+expect 3 "$convoy" train resnet18 --data cosmo
+has err "error: cosmo: labels are values"
+
 expect 2 "$convoy" data check digits
 has err "error: digits: made up by the program"
 expect 2 "$convoy" data

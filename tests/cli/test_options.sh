@@ -56,9 +56,17 @@ if "$convoy" train --help >/dev/null 2>&1; then
     refused "convoy train needs data" "$convoy" train lenet5
     refused "--strategy data: training on several ranks is not in this version" \
         "$convoy" train lenet5 --data digits --strategy data
-    refused "--optimizer: expected sgd, momentum, nesterov, adamw or adam, found 'adamm'; did you mean 'adamw'?" \
+    rules="sgd, momentum, nesterov, adamw, adam, lars or lamb"
+    refused "--optimizer: expected $rules, found 'adamm'; did you mean 'adamw'?" \
         "$convoy" train lenet5 --data digits --optimizer adamm
     refused "--learning-rate: expected a number from 0 to" "$convoy" train lenet5 --data digits --lr -1
+    refused "clip-norm and clip-value: expected one of them" \
+        "$convoy" train lenet5 --data digits --clip-grad 1 --clip-value 1
+    refused "lars goes by the norm of each gradient" \
+        "$convoy" train lenet5 --data digits --optimizer lars --clip-value 1
+    refused "milestones: expected epochs that rise" \
+        "$convoy" train lenet5 --data digits --schedule multistep --milestones 3,2
+    refused "the multistep schedule needs milestones" "$convoy" train lenet5 --data digits --schedule multistep
     refused "no-run: no such run" "$convoy" train --resume no-run
     refused ".: not a run" "$convoy" train --resume .
     refused "--resume goes on from a checkpoint" "$convoy" train --resume . --weights w.safetensors

@@ -30,7 +30,7 @@ static void test_the_table_lists_every_kind_once(void **state)
             assert_string_not_equal(kind->name, cvy_data_kind_get(other)->name);
         }
     }
-    assert_int_equal(count, 5);
+    assert_int_equal(count, 8);
     assert_null(cvy_data_kind_get(-1));
 }
 
@@ -57,7 +57,7 @@ static void test_missing_empty_and_unknown_folders_are_told_apart(void **state)
 {
     const char *folder = *state;
     cvy_data_options options = class_options("/no/such/folder", digit_shape);
-    EXPECT_REFUSAL(&options, CVY_ERR_DATA, "/no/such/folder: ", "no such data folder", "digits, random");
+    EXPECT_REFUSAL(&options, CVY_ERR_DATA, "/no/such/folder: ", "no such data folder", "digits, random, cosmo");
     options.kind = "idx";
     EXPECT_REFUSAL(&options, CVY_ERR_DATA, "/no/such/folder: ", "No such file");
     options = class_options(folder, digit_shape);

@@ -11,11 +11,11 @@
 #include "base/random.h"
 #include "data/kind.h"
 
-enum { SAMPLES = 23, BATCH = 5, PIXELS = 3, MAX_SLOTS = 4, SEED = 11 };
+enum { SAMPLES = 23, BATCH = 5, PIXELS = 3, MAX_SLOTS = 4, MAX_THREADS = 3, SEED = 11 };
 
-/* What the set does when it is read; a read of `broken` fails, `gate` holds readers up. */
+/* What the set does when it is read; a read of a broken sample fails, `gate` holds readers up. */
 typedef struct counted_set {
-    int64_t broken;
+    int64_t broken, also_broken[2];
     pthread_mutex_t gate;
     atomic_int reads;
 } counted_set;
@@ -27,7 +27,7 @@ static cvy_status read_counted(const void *opaque, cvy_split split, int64_t inde
     pthread_mutex_lock(&set->gate);
     pthread_mutex_unlock(&set->gate);
     atomic_fetch_add(&set->reads, 1);
-    CVY_REQUIRE(index != set->broken, CVY_ERR_DATA, "volume-%d.bin: cut short", (int)index);
+    CVY_REQUIRE(index != set->broken && index != set->also_broken[0] && index != set->also_broken[1], CVY_ERR_DATA, "volume-%d.bin: cut short", (int)index);
     for (int i = 0; i < PIXELS; i++) {
         x_out[i] = (float)(index * PIXELS + i);
     }
@@ -46,12 +46,12 @@ typedef struct bench {
     _Alignas(64) unsigned char memory[MAX_SLOTS * 128];
 } bench;
 
-static bench *make_bench(int slots, bool shuffle)
+static bench *make_bench(int slots, int threads, bool shuffle)
 {
     bench *b = aligned_alloc(64, (sizeof *b + 63) / 64 * 64);
     assert_non_null(b);
     memset(b, 0, sizeof *b);
-    b->set.broken = -1;
+    b->set.broken = b->set.also_broken[0] = b->set.also_broken[1] = -1;
     pthread_mutex_init(&b->set.gate, NULL);
     b->set_pointer = &b->set;
     b->data = (cvy_data){.kind = &counted_kind,
@@ -61,7 +61,7 @@ static bench *make_bench(int slots, bool shuffle)
     /* 5 * 12 bytes of pixels and 5 * 4 of labels, each rounded up to 64 */
     assert_int_equal(cvy_loader_slot_bytes(&b->data, BATCH), 128);
     cvy_loader_options options = {.split = CVY_SPLIT_TRAIN, .shuffle = shuffle, .seed = SEED, .batch = BATCH,
-                                  .slots = slots, .memory = b->memory};
+                                  .slots = slots, .threads = threads, .memory = b->memory};
     assert_int_equal(cvy_loader_create(&b->data, &options, &b->loader), CVY_OK);
     return b;
 }
@@ -103,8 +103,8 @@ static void test_an_epoch_is_the_random_order_cut_into_batches(void **state)
 {
     (void)state;
     static const int slots[] = {1, 2, 3, 4};
-    for (int k = 0; k < 4; k++) {
-        bench *b = make_bench(slots[k], true);
+    for (int k = 0; k < 4 * MAX_THREADS; k++) {
+        bench *b = make_bench(slots[k % 4], k / 4 + 1, true);
         for (uint32_t epoch = 0; epoch < 3; epoch++) {
             int64_t order[SAMPLES];
             bool seen[SAMPLES] = {false};
@@ -126,7 +126,7 @@ static void test_without_shuffling_samples_come_as_stored(void **state)
 {
     (void)state;
     int64_t order[SAMPLES];
-    bench *b = make_bench(2, false);
+    bench *b = make_bench(2, 2, false);
     for (int i = 0; i < SAMPLES; i++) {
         order[i] = i;
     }
@@ -139,7 +139,7 @@ static void test_a_start_in_the_middle_gives_the_same_rest(void **state)
 {
     (void)state;
     int64_t order[SAMPLES];
-    bench *b = make_bench(3, true);
+    bench *b = make_bench(3, 2, true);
     cvy_random_order(SEED, 2, SAMPLES, order);
     for (int64_t first = 0; first <= SAMPLES; first++) {
         assert_int_equal(cvy_loader_start(b->loader, 2, first), CVY_OK);
@@ -155,9 +155,15 @@ static void test_a_new_start_drops_what_was_read_ahead(void **state)
 {
     (void)state;
     int64_t order[SAMPLES];
-    bench *b = make_bench(3, true);
+    bench *b = NULL;
     cvy_random_order(SEED, 77, SAMPLES, order);
-    for (int round = 0; round < 50; round++) {
+    for (int round = 0; round < 150; round++) {
+        if (round % 50 == 0) {
+            if (b) {
+                end_bench(b);
+            }
+            b = make_bench(3, round / 50 + 1, true);
+        }
         cvy_batch held;
         assert_int_equal(cvy_loader_start(b->loader, 5, 0), CVY_OK);
         assert_int_equal(cvy_loader_next(b->loader, &held), CVY_OK);
@@ -181,8 +187,8 @@ static void test_a_failed_read_is_told_with_its_file_after_the_batches_before_it
     int64_t order[SAMPLES];
     char words[64];
     cvy_random_order(SEED, 1, SAMPLES, order);
-    for (int slots = 1; slots <= MAX_SLOTS; slots++) {
-        bench *b = make_bench(slots, true);
+    for (int k = 0; k < MAX_SLOTS * MAX_THREADS; k++) {
+        bench *b = make_bench(k / MAX_THREADS + 1, k % MAX_THREADS + 1, true);
         cvy_batch batch;
         b->set.broken = order[2 * BATCH + 1];
         snprintf(words, sizeof words, "volume-%d.bin: cut short", (int)b->set.broken);
@@ -203,11 +209,74 @@ static void test_a_failed_read_is_told_with_its_file_after_the_batches_before_it
     }
 }
 
+/* Two broken samples in one batch, and one in the next: whichever thread is first, the first of the epoch is told. */
+static void test_of_several_failures_the_first_in_order_is_told(void **state)
+{
+    (void)state;
+    int64_t order[SAMPLES];
+    char words[64];
+    cvy_random_order(SEED, 1, SAMPLES, order);
+    snprintf(words, sizeof words, "volume-%d.bin: cut short", (int)order[BATCH + 2]);
+    for (int round = 0; round < 60; round++) {
+        bench *b = make_bench(MAX_SLOTS, round % MAX_THREADS + 1, true);
+        cvy_batch batch;
+        b->set.broken = order[BATCH + 2];
+        b->set.also_broken[0] = order[BATCH + 4];
+        b->set.also_broken[1] = order[2 * BATCH];
+        assert_int_equal(cvy_loader_start(b->loader, 1, 0), CVY_OK);
+        assert_int_equal(cvy_loader_next(b->loader, &batch), CVY_OK);
+        cvy_loader_release(b->loader, &batch);
+        assert_int_equal(cvy_loader_next(b->loader, &batch), CVY_ERR_DATA);
+        assert_string_equal(cvy_error_message(), words);
+        end_bench(b);
+    }
+}
+
+/* CIFAR's five samples, augmented: every count of threads gives the bits of reading one by one, in every epoch. */
+static void test_augmented_batches_are_the_same_with_any_threads(void **state)
+{
+    (void)state;
+    enum { COUNT = 5, ELEMENTS = 3072, SLOT = (2 * ELEMENTS * 4 + 64) };
+    _Alignas(64) static unsigned char memory[3 * SLOT];
+    static float x[ELEMENTS], before[COUNT][ELEMENTS];
+    cvy_data_options wanted = class_options(CVY_TEST_DATA "/cifar10", CVY_SHAPE(3, 32, 32));
+    cvy_data *data;
+    int changed = 0;
+    wanted.augmentation = (cvy_augmentation){.crop_padding = 4, .hflip = 0.5};
+    assert_int_equal(cvy_data_open(&wanted, &data), CVY_OK);
+    assert_int_equal(cvy_loader_slot_bytes(data, 2), SLOT);
+    for (int threads = 1; threads <= MAX_THREADS; threads++) {
+        cvy_loader_options options = {.split = CVY_SPLIT_TRAIN, .augment = true, .batch = 2, .slots = 3,
+                                      .threads = threads, .memory = memory};
+        cvy_loader *loader;
+        assert_int_equal(cvy_loader_create(data, &options, &loader), CVY_OK);
+        for (uint32_t epoch = 0; epoch < 20; epoch++) {
+            cvy_batch batch;
+            assert_int_equal(cvy_loader_start(loader, epoch, 0), CVY_OK);
+            while (assert_int_equal(cvy_loader_next(loader, &batch), CVY_OK), batch.samples) {
+                for (int64_t i = 0; i < batch.samples; i++) {
+                    int64_t index = batch.first + i;
+                    int32_t label;
+                    assert_int_equal(cvy_data_read_augmented(data, CVY_SPLIT_TRAIN, index, epoch, x, &label), CVY_OK);
+                    assert_memory_equal(batch.x + i * ELEMENTS, x, sizeof x);
+                    assert_int_equal(((const int32_t *)batch.label)[i], label);
+                    changed += memcmp(before[index], x, sizeof x) != 0;
+                    memcpy(before[index], x, sizeof x);
+                }
+                cvy_loader_release(loader, &batch);
+            }
+        }
+        cvy_loader_destroy(&loader);
+    }
+    assert_true(changed > 280); /* of 300, an epoch repeats the one before once in 162 */
+    cvy_data_close(&data);
+}
+
 static void test_a_caller_who_keeps_every_slot_is_told(void **state)
 {
     (void)state;
     cvy_batch batch[2], more;
-    bench *b = make_bench(2, true);
+    bench *b = make_bench(2, 3, true);
     assert_int_equal(cvy_loader_next(b->loader, &more), CVY_ERR_ARG);
     assert_non_null(strstr(cvy_error_message(), "not started"));
     assert_int_equal(cvy_loader_start(b->loader, 0, 0), CVY_OK);
@@ -228,7 +297,7 @@ static void test_a_loader_can_be_destroyed_at_any_moment(void **state)
     (void)state;
     for (int taken = -1; taken <= SAMPLES / BATCH + 1; taken++) {
         for (int keep = 0; keep < 2; keep++) {
-            bench *b = make_bench(MAX_SLOTS, true);
+            bench *b = make_bench(MAX_SLOTS, keep + 1, true);
             if (taken >= 0) {
                 assert_int_equal(cvy_loader_start(b->loader, 0, 0), CVY_OK);
             }
@@ -242,7 +311,7 @@ static void test_a_loader_can_be_destroyed_at_any_moment(void **state)
             end_bench(b);
         }
     }
-    bench *b = make_bench(1, true);
+    bench *b = make_bench(1, 2, true);
     b->set.broken = 0;
     assert_int_equal(cvy_loader_start(b->loader, 0, 0), CVY_OK);
     end_bench(b);
@@ -254,7 +323,7 @@ static void test_options_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
     cvy_loader *loader = NULL;
-    bench *b = make_bench(1, true);
+    bench *b = make_bench(1, 2, true);
     cvy_loader_options options = {.split = CVY_SPLIT_TEST, .batch = 1, .slots = 1, .memory = b->memory};
     assert_int_equal(cvy_loader_create(&b->data, &options, &loader), CVY_ERR_DATA);
     assert_non_null(strstr(cvy_error_message(), "no test samples"));
@@ -268,7 +337,12 @@ static void test_options_that_make_no_sense_are_refused(void **state)
     options.slots = 0;
     assert_int_equal(cvy_loader_create(&b->data, &options, &loader), CVY_ERR_ARG);
     options.slots = 1;
-    for (int i = 0; i < 4; i++) { /* the loader, its order, its places, its queue */
+    options.threads = CVY_LOADER_MAX_THREADS + 1;
+    assert_int_equal(cvy_loader_create(&b->data, &options, &loader), CVY_ERR_ARG);
+    options.threads = -1;
+    assert_int_equal(cvy_loader_create(&b->data, &options, &loader), CVY_ERR_ARG);
+    options.threads = 2;
+    for (int i = 0; i < 5; i++) { /* the loader, its order, its slots, its queue, its threads */
         cvy_memory_fail_after(i);
         assert_int_equal(cvy_loader_create(&b->data, &options, &loader), CVY_ERR_MEMORY);
         cvy_memory_fail_after(-1);
@@ -285,6 +359,8 @@ int main(void)
         cmocka_unit_test(test_a_start_in_the_middle_gives_the_same_rest),
         cmocka_unit_test(test_a_new_start_drops_what_was_read_ahead),
         cmocka_unit_test(test_a_failed_read_is_told_with_its_file_after_the_batches_before_it),
+        cmocka_unit_test(test_of_several_failures_the_first_in_order_is_told),
+        cmocka_unit_test(test_augmented_batches_are_the_same_with_any_threads),
         cmocka_unit_test(test_a_caller_who_keeps_every_slot_is_told),
         cmocka_unit_test(test_a_loader_can_be_destroyed_at_any_moment),
         cmocka_unit_test(test_options_that_make_no_sense_are_refused),

@@ -33,6 +33,18 @@ static void test_a_path_is_told_from_a_name(void **state)
     assert_refused("/", "/: ");
 }
 
+/*
+ * By hand: the stem 16 * 9 + 32 = 176; a block of e channels, r squeezed, from 16 to o: 16 e + 2 e + 9 e + 2 e +
+ * (e r + r) + (r e + e) + e o + 2 o, 3404 with 48, 12, 16 and 6096 with 64, 16, 32; the head 320 + 10.
+ */
+static void test_the_squeeze_excitation_example_is_read(void **state)
+{
+    (void)state;
+    cvy_model *model = open_model(CVY_SOURCE_ROOT "/models/squeeze-excitation.yaml");
+    assert_int_equal(cvy_model_parameters(model), 176 + 3404 + 6096 + 330);
+    cvy_model_destroy(&model);
+}
+
 static void test_unknown_names_and_options(void **state)
 {
     (void)state;
@@ -169,6 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_zoo_names_with_and_without_options),
         cmocka_unit_test(test_a_path_is_told_from_a_name),
+        cmocka_unit_test(test_the_squeeze_excitation_example_is_read),
         cmocka_unit_test(test_unknown_names_and_options),
         cmocka_unit_test(test_options_cannot_smuggle_yaml),
         cmocka_unit_test(test_the_manual_lists_every_kind_model_and_option),

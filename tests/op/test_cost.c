@@ -279,6 +279,18 @@ static void test_hash_differs_with_other_parameters(void **state)
     VARY(&known, response, params.response.alpha, 1e-3);
     VARY(&known, response, params.response.beta, 0.5);
     VARY(&known, response, params.response.k, 1.0);
+    cvy_op lars = make(find_shape("lars"), CVY_PASS_UPDATE);
+    add_hash(&known, &lars);
+    VARY(&known, lars, params.optimizer.clip_value, 0.5);
+    VARY(&known, lars, params.optimizer.trust, 0.5);
+    VARY(&known, lars, params.optimizer.slot, 1);
+    cvy_op average = make(find_shape("average"), CVY_PASS_UPDATE);
+    add_hash(&known, &average);
+    VARY(&known, average, params.average.decay, 0.5);
+    cvy_op clip = make(find_shape("clip"), CVY_PASS_UPDATE);
+    add_hash(&known, &clip);
+    VARY(&known, clip, params.squares.clip_norm, 0.5);
+    VARY(&known, clip, params.squares.slot, 1);
 }
 
 int main(void)

@@ -12,7 +12,8 @@
 static void test_signatures_are_complete(void **state)
 {
     static const int passes[CVY_OP_KIND_COUNT] = {3, 3, 3, 2, 2, 8, 2, 2, 1, 3, 3, 1, /* the optimizers */ 1, 1,
-                                                  2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2};
+                                                  2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2,
+                                                  1, 1, 1, 1, 1, 1};
     (void)state;
     for (int kind = 0; kind < CVY_OP_KIND_COUNT; kind++) {
         int found = 0;
@@ -224,7 +225,7 @@ static void test_check_takes_every_shape(void **state)
 }
 
 /* Every operand of every op counts: one more sample (of statistics, which take any number of them: one more channel),
- * another type or another access is refused. */
+ * another type or another access is refused. A sum of squares takes any shape. */
 static void test_check_refuses_a_wrong_operand(void **state)
 {
     (void)state;
@@ -237,8 +238,10 @@ static void test_check_refuses_a_wrong_operand(void **state)
             for (int j = 0; j < op.operands; j++) {
                 cvy_op wrong = op;
                 wrong.operand[j].tensor.shape.extent[op.pass == CVY_PASS_STATS && j == 0]++;
-                assert_int_equal(cvy_op_check(&wrong), CVY_ERR_ARG);
-                assert_non_null(strstr(cvy_error_message(), cvy_op_kind_name(op.kind)));
+                if (op.kind != CVY_OP_SQUARE_SUM || j > 0) {
+                    assert_int_equal(cvy_op_check(&wrong), CVY_ERR_ARG);
+                    assert_non_null(strstr(cvy_error_message(), cvy_op_kind_name(op.kind)));
+                }
                 wrong = op;
                 wrong.operand[j].tensor.dtype = op.operand[j].tensor.dtype == CVY_I32 ? CVY_U8 : CVY_I32;
                 assert_int_equal(cvy_op_check(&wrong), CVY_ERR_ARG);
@@ -302,6 +305,15 @@ static void test_check_refuses_parameters_that_make_no_sense(void **state)
     assert_true(make_op(find_shape("sgd with momentum"), CVY_PASS_UPDATE, CVY_F32, &op));
     op.operand[2].tensor.format = CVY_FORMAT_W_I8O8;
     refuse(op, "operand momentum is in format i8o8, expected plain as dw");
+    assert_true(make_op(find_shape("square sum"), CVY_PASS_UPDATE, CVY_F32, &op));
+    op.params.squares.slot = 1;
+    refuse(op, "place 1 of 1 sums of squares");
+    assert_true(make_op(find_shape("lars"), CVY_PASS_UPDATE, CVY_F32, &op));
+    op.params.optimizer.slot = 1; /* it needs two */
+    refuse(op, "place 1 of 2 sums of squares");
+    assert_true(make_op(find_shape("clip"), CVY_PASS_UPDATE, CVY_F32, &op));
+    op.params.squares.clip_norm = 0.0;
+    refuse(op, "clipped to a norm of 0");
     op = (cvy_op){.kind = CVY_OP_RELU, .pass = CVY_PASS_UPDATE};
     refuse(op, "relu update: there is no such pass");
     op.operands = 99;

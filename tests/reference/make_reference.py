@@ -224,8 +224,35 @@ class GoogLeNet(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
-# file: model as the command line names it (paths from the sources' root), net, shape of a batch, classes (0: a
-# regression), optimizer, samples kept
+class Excitation(nn.Module):
+    """tests/data/models/excitation.yaml."""
+
+    label_smoothing = 0.1
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.block, self.head = nn.Module(), nn.Module(), nn.Module()
+        self.stem.conv, self.stem.bn = conv(3, 8, 3, 1), nn.BatchNorm2d(8)
+        self.block.expand, self.block.project = nn.Conv2d(8, 16, 1), conv(16, 8, 1, 1)
+        self.block.depthwise = nn.Conv2d(16, 16, 3, padding=1, groups=16, bias=False)
+        self.block.bn1, self.block.bn2 = nn.BatchNorm2d(16), nn.BatchNorm2d(8)
+        self.block.fc1, self.block.fc2 = nn.Conv2d(16, 4, 1), nn.Conv2d(4, 16, 1)
+        self.head.conv = nn.Conv2d(8, 12, 3, 2, 1)
+        self.head.fc1, self.head.fc2 = nn.Linear(12, 16), nn.Linear(16, 5)
+
+    def forward(self, x):
+        shortcut = functional.relu6(self.stem.bn(self.stem.conv(x)))
+        x = functional.silu(self.block.expand(shortcut))
+        x = functional.hardswish(self.block.bn1(self.block.depthwise(x)))
+        gate = functional.silu(self.block.fc1(x.mean((2, 3), keepdim=True)))
+        x = x * torch.sigmoid(self.block.fc2(gate))
+        x = self.block.bn2(self.block.project(x)) + shortcut
+        x = functional.leaky_relu(self.head.conv(x), 0.1)
+        return self.head.fc2(torch.tanh(self.head.fc1(x.mean((2, 3)))))
+
+
+# file: model as the command line names it (a path counts from the root of the tree), net, shape of a batch, classes
+# (0: a regression), optimizer, samples kept
 NETS = {
     "lenet5": ("lenet5", LeNet5, (4, 1, 28, 28), 10, "momentum", 64),
     "lenet5-adamw": ("lenet5", LeNet5, (4, 1, 28, 28), 10, "adamw", 64),
@@ -234,6 +261,7 @@ NETS = {
     "branches": ("tests/data/models/branches.yaml", Branches, (3, 3, 14, 12), 10, "momentum", 64),
     "googlenet-32": ("googlenet:size=32,dropout=0", GoogLeNet, (4, 3, 32, 32), 1000, "momentum", 6),
     "resnet18-64": ("resnet18:size=64", lambda: ResNet((2, 2, 2, 2), False), (3, 3, 64, 64), 1000, "momentum", 32),
+    "excitation": ("tests/data/models/excitation.yaml", Excitation, (4, 3, 12, 10), 5, "momentum", 64),
     "resnet50-64": ("resnet50:size=64", lambda: ResNet((3, 4, 6, 3), True), (2, 3, 64, 64), 1000, "momentum", 12),
 }
 
@@ -275,7 +303,9 @@ def step(model, make, shape, classes, optimizer_name, samples):
     net.train()
     optimizer, settings = make_optimizer(optimizer_name, net)
     output = net(x)
-    loss = functional.cross_entropy(output, label) if classes else functional.mse_loss(output, label)
+    smoothing = getattr(net, "label_smoothing", 0.0)
+    loss = functional.cross_entropy(output, label, label_smoothing=smoothing) if classes else \
+        functional.mse_loss(output, label)
     loss.backward()
     gradients = {key: digest(parameter.grad, samples) for key, parameter in net.named_parameters()}
     optimizer.step()

@@ -1,7 +1,7 @@
 /*
- * Random small graphs: convolutions with random windows and groups, norms, poolings, dropout, branches that are summed
- * or joined, layers with several consumers, one to three heads that are summed, either loss. A graph is a function of
- * its seed.
+ * Random small graphs: convolutions with random windows and groups, norms, activations, poolings, dropout, branches
+ * that are summed, multiplied or joined, layers with several consumers, one to three heads that are summed, either
+ * loss. A graph is a function of its seed.
  */
 #ifndef CVY_TESTS_RUNTIME_RANDOM_MODEL_H
 #define CVY_TESTS_RUNTIME_RANDOM_MODEL_H
@@ -57,13 +57,14 @@ static inline bool grow(growth *g, const char *kind, int input, const char *opti
     return true;
 }
 
-static inline bool grow_sum(growth *g, int first, int second)
+static inline bool grow_pair(growth *g, const char *kind, int first, int second)
 {
     char name[32];
-    int index;
+    const int input[] = {first, second};
+    const cvy_layer_spec spec = {.kind = kind, .name = name, .input = input, .inputs = 2};
     snprintf(name, sizeof name, "layer%d", g->model->layers);
-    if (cvy_model_append_add(g->model, name, first, second, &index) != CVY_OK) {
-        return false;
+    if (cvy_model_add(g->model, &spec, NULL) != CVY_OK) {
+        return false; /* their shapes differ */
     }
     g->used[first] = g->used[second] = true;
     return true;
@@ -149,11 +150,51 @@ static inline int find_like(const growth *g, int input)
     return input;
 }
 
+static inline bool grow_activation(growth *g, int input)
+{
+    static const char *const kinds[] = {"relu6", "leaky-relu", "sigmoid", "tanh", "silu", "hard-swish"};
+    return grow(g, kinds[throw(g->dice, 6)], input, " ");
+}
+
+/* A layer of one position with the channels of @p source: itself, or its mean over space. */
+static inline int pool_to_position(growth *g, int source)
+{
+    const cvy_shape *shape = &g->model->layer[source].output;
+    if (cvy_shape_elements(shape) == shape->extent[1] || !grow(g, "global-pool", source, " ")) {
+        return source;
+    }
+    return g->model->layers - 1;
+}
+
+/*
+ * Channels of @p input times factors that come from it, from a layer like it, or from the batch where that has as many
+ * channels. One layer of one position may be both.
+ */
+static inline bool grow_product(growth *g, int input)
+{
+    char options[32];
+    int64_t channels = g->model->layer[input].output.extent[1];
+    bool batch = g->model->layer[0].output.extent[1] == channels && throw(g->dice, 2);
+    snprintf(options, sizeof options, "filters: %d, kernel: 1", (int)channels);
+    if (throw(g->dice, 5) == 0) {
+        input = pool_to_position(g, input);
+        return grow_pair(g, "multiply", input, input);
+    }
+    int position = pool_to_position(g, batch ? 0 : throw(g->dice, 4) ? input : find_like(g, input));
+    if (throw(g->dice, 2) && grow(g, "conv", position, options)) {
+        position = g->model->layers - 1;
+    }
+    if (throw(g->dice, 2) && grow_activation(g, position)) {
+        position = g->model->layers - 1;
+    }
+    return grow_pair(g, "multiply", input, position);
+}
+
 static inline void grow_body(growth *g, int wanted)
 {
     while (g->model->layers < wanted) {
         int input = pick_layer(g);
-        switch (throw(g->dice, 14)) {
+        switch (throw(g->dice, 19)) {
         case 0:
         case 1:
         case 2: (void)grow_conv(g, input); break;
@@ -162,11 +203,15 @@ static inline void grow_body(growth *g, int wanted)
         case 5:
         case 6: (void)grow(g, "relu", input, " "); break;
         case 7: (void)grow_pool(g, input); break;
-        case 8: (void)grow_sum(g, input, find_like(g, input)); break;
+        case 8: (void)grow_pair(g, "add", input, find_like(g, input)); break;
         case 9:
         case 10: (void)grow_concat(g, input); break;
         case 11: (void)grow_group_norm(g, input); break;
         case 12: (void)grow_response(g, input); break;
+        case 13: (void)grow(g, "stochastic-depth", input, "probability: 0.3"); break;
+        case 14: (void)grow_product(g, input); break;
+        case 15:
+        case 16: (void)grow_activation(g, input); break;
         default: (void)grow(g, "dropout", input, "probability: 0.3"); break;
         }
     }
@@ -195,7 +240,7 @@ static inline void grow_heads(growth *g, int outputs)
         (void)grow(g, "dense", g->model->layers - 1, options);
         at = g->model->layers - 1;
         if (sum >= 0) {
-            (void)grow_sum(g, sum, at);
+            (void)grow_pair(g, "add", sum, at);
         }
         sum = g->model->layers - 1;
     }
@@ -214,7 +259,8 @@ static inline cvy_model *make_random_model(dice *d, int layers)
     grow_body(&g, layers);
     bool classes = throw(d, 2);
     grow_heads(&g, classes ? 2 + throw(d, 4) : 1 + throw(d, 3));
-    bool closed = grow(&g, classes ? "softmax-cross-entropy" : "mean-squared-error", g.model->layers - 1, " ");
+    bool closed = grow(&g, classes ? "softmax-cross-entropy" : "mean-squared-error", g.model->layers - 1,
+                       classes && throw(d, 2) ? "label-smoothing: 0.1" : " ");
     if (!closed || cvy_model_finish(g.model) != CVY_OK) {
         cvy_model_destroy(&g.model);
     }

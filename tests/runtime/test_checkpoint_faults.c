@@ -113,7 +113,7 @@ static void test_a_save_killed_at_any_moment_leaves_the_one_before(void **state)
             assert_int_equal(WEXITSTATUS(how), 0);
             assert_found(*state, "step-00000200", 0);
         }
-        assert_int_equal(cvy_checkpoint_prune(*state, 2, -1), CVY_OK);
+        assert_int_equal(cvy_checkpoint_prune(*state, 2, 200, -1), CVY_OK);
         assert_int_equal(count_entries(*state), WIFSIGNALED(how) ? 1 : 2);
     }
     assert_true(killed > 10);
@@ -156,8 +156,8 @@ static void test_pruning_keeps_the_last_and_the_best_and_what_is_not_ours(void *
     assert_int_equal(cvy_folder_create(test_path(*state, "step-00000001.tmp-mine"), CVY_ERR_IO), CVY_OK);
     assert_int_equal(cvy_folder_create(test_path(*state, "step-1"), CVY_ERR_IO), CVY_OK);
     assert_int_equal(cvy_folder_create(test_path(*state, "best"), CVY_ERR_IO), CVY_OK);
-    assert_int_equal(cvy_checkpoint_prune(*state, 0, -1), CVY_ERR_ARG);
-    assert_int_equal(cvy_checkpoint_prune(*state, 2, 3), CVY_OK);
+    assert_int_equal(cvy_checkpoint_prune(*state, 0, 6, -1), CVY_ERR_ARG);
+    assert_int_equal(cvy_checkpoint_prune(*state, 2, 6, 3), CVY_OK);
     static const char *const expected[] = {"step-00000003", "step-00000005", "step-00000006", "best", "step-1",
                                            "step-00000001.tmp-mine"};
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
@@ -165,8 +165,29 @@ static void test_pruning_keeps_the_last_and_the_best_and_what_is_not_ours(void *
     }
     assert_int_equal(count_entries(*state), 6);
     assert_found(*state, "step-00000006", 0);
-    assert_int_equal(cvy_checkpoint_prune(*state, 1, 6), CVY_OK); /* the best is the last: one stays */
+    assert_int_equal(cvy_checkpoint_prune(*state, 1, 6, 6), CVY_OK); /* the best is the last: one stays */
     assert_int_equal(count_entries(*state), 4);
+}
+
+/* Steps 8 and 9 are damaged, the run goes on from 3 and saves 4: of 4, 3, 2 the last two stay, whatever lies above. */
+static void test_pruning_does_not_count_what_a_resume_passed_over(void **state)
+{
+    static run r;
+    init_run(&r, CVY_F32);
+    for (int step = 2; step <= 4; step++) {
+        save(*state, &r, step);
+    }
+    assert_int_equal(cvy_folder_create(test_path(*state, "step-00000008"), CVY_ERR_IO), CVY_OK);
+    assert_int_equal(cvy_folder_create(test_path(*state, "step-00000009"), CVY_ERR_IO), CVY_OK);
+    int count = 0;
+    assert_int_equal(cvy_checkpoint_count(*state, &count), CVY_OK);
+    assert_int_equal(count, 5);
+    assert_int_equal(cvy_checkpoint_prune(*state, 2, 4, -1), CVY_OK);
+    assert_int_equal(count_entries(*state), 4);
+    assert_found(*state, "step-00000004", 2);
+    assert_int_equal(cvy_checkpoint_prune(*state, 1, 4, -1), CVY_OK);
+    assert_int_equal(count_entries(*state), 3);
+    assert_found(*state, "step-00000004", 2);
 }
 
 /* Let each allocation fail in turn; a sanitizer tells what leaks. */
@@ -220,6 +241,7 @@ int main(void)
         IN_FOLDER(test_where_nothing_is_whole_the_newest_is_told),
         IN_FOLDER(test_a_save_killed_at_any_moment_leaves_the_one_before),
         IN_FOLDER(test_a_full_disk_is_told_and_leaves_nothing),
+        IN_FOLDER(test_pruning_does_not_count_what_a_resume_passed_over),
         IN_FOLDER(test_pruning_keeps_the_last_and_the_best_and_what_is_not_ours),
         IN_FOLDER(test_lost_allocations_leave_nothing_half_done),
     };

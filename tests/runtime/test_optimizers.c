@@ -47,6 +47,8 @@ static cvy_optimizer_kind find_rule(const char *name)
         [CVY_OPTIMIZER_SGD] = "sgd",
         [CVY_OPTIMIZER_ADAMW] = "adamw",
         [CVY_OPTIMIZER_ADAM] = "adam",
+        [CVY_OPTIMIZER_LARS] = "lars",
+        [CVY_OPTIMIZER_LAMB] = "lamb",
     };
     for (int i = 0; i < CVY_OPTIMIZER_COUNT; i++) {
         if (strcmp(names[i], name) == 0) {
@@ -60,12 +62,15 @@ static cvy_optimizer_kind find_rule(const char *name)
 static cvy_optimizer read_optimizer(const json_t *options)
 {
     cvy_optimizer optimizer = {.kind = find_rule(json_string_value(json_object_get(options, "rule")))};
+    optimizer.clip_norm = number(options, "clip_norm");
     optimizer.no_decay_norms = number(options, "no_decay_norms") != 0.0;
     optimizer.params = (cvy_op_params_optimizer){.momentum = number(options, "momentum"),
                                                  .beta1 = number(options, "beta1"),
                                                  .beta2 = number(options, "beta2"),
                                                  .epsilon = number(options, "epsilon"),
-                                                 .weight_decay = number(options, "weight_decay")};
+                                                 .weight_decay = number(options, "weight_decay"),
+                                                 .clip_value = number(options, "clip_value"),
+                                                 .trust = number(options, "trust")};
     return optimizer;
 }
 
@@ -130,13 +135,15 @@ static void run_case(const char *name, cvy_dtype dtype, double tolerance)
     cvy_plan *plan = NULL;
     cvy_executor *executor = NULL;
     cvy_plan_options wanted = {.batch = BATCH, .dtype = dtype, .training = true, .block = 8, .data_slots = 1,
-                               .label_bytes = 4, .optimizer = read_optimizer(options)};
+                               .label_bytes = 4, .optimizer = read_optimizer(options),
+                               .average = number(options, "ema")};
     if (cvy_backend_chain_find(dtype == CVY_F64 ? "ref" : NULL, &wanted.backends) != CVY_OK ||
         cvy_model_open(CVY_SOURCE_ROOT "/tests/reference/optimizers.yaml", &model) != CVY_OK ||
         cvy_plan_create(model, &wanted, &plan) != CVY_OK || cvy_executor_create(plan, &executor) != CVY_OK) {
         fail_msg("%s", cvy_error_message());
     }
     set_initial_values(executor);
+    cvy_executor_start_averages(executor);
     run_steps(executor, number(options, "learning_rate"));
     const char *key;
     json_t *expected;
@@ -160,6 +167,8 @@ int main(void)
 {
     static char *const names[] = {
         "sgd", "sgd-no-decay-norms", "adam", "adam-no-decay-norms", "adamw-no-decay-norms",
+        "sgd-clip-norm", "sgd-clip-value", "adam-clip-norm", "adam-clip-value",
+        "lars", "lars-clip-norm", "lamb", "lamb-clip-norm", "sgd-ema",
     };
     enum { CASES = sizeof names / sizeof names[0] };
     struct CMUnitTest tests[CASES];

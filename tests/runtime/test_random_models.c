@@ -17,7 +17,7 @@
 #include "runtime/executor.h"
 #include "runtime/random_model.h"
 
-enum { GRAPHS = 32, BATCH = 3, MAX_INPUT = 16384, MAX_LABELS = 64 };
+enum { GRAPHS = 32, BATCH = 3, MAX_INPUT = 16384, MAX_LABELS = 64, MAX_LAYERS = 64 };
 
 /* A graph, what it is fed, and what its parameters are at the start. */
 typedef struct problem {
@@ -444,6 +444,42 @@ static void test_an_incomplete_batch_counts_its_samples(void **state)
     }
 }
 
+/* Whether anything trainable lies at or before each layer: that is where gradients go. */
+static void find_trained(const cvy_model *model, bool *trained)
+{
+    for (int i = 0; i < model->layers; i++) {
+        trained[i] = model->layer[i].parameters > 0;
+        for (int k = 0; k < model->layer[i].inputs; k++) {
+            trained[i] = trained[i] || trained[model->layer[i].input[k]];
+        }
+    }
+}
+
+/* The graphs above hold what is rare: a layer times itself, factors that want no gradient, values that want none. */
+static void test_graphs_hold_every_kind_of_product(void **state)
+{
+    (void)state;
+    int itself = 0, only_first = 0, only_second = 0;
+    for (uint32_t seed = 0; seed < GRAPHS; seed++) {
+        problem p;
+        bool trained[MAX_LAYERS];
+        open_problem(&p, seed);
+        assert_true(p.model->layers <= MAX_LAYERS);
+        find_trained(p.model, trained);
+        for (int i = 0; i < p.model->layers; i++) {
+            const cvy_layer *layer = &p.model->layer[i];
+            if (strcmp(layer->kind->name, "multiply") == 0) {
+                bool first = trained[layer->input[0]], second = trained[layer->input[1]];
+                itself += layer->input[0] == layer->input[1];
+                only_first += first && !second;
+                only_second += second && !first;
+            }
+        }
+        close_problem(&p);
+    }
+    assert_true(itself > 0 && only_first > 0 && only_second > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -451,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_gradients_are_slopes),
         cmocka_unit_test(test_layouts_agree_with_the_reference),
         cmocka_unit_test(test_an_incomplete_batch_counts_its_samples),
+        cmocka_unit_test(test_graphs_hold_every_kind_of_product),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,7 +113,7 @@ static cvy_optimizer read_optimizer(const json_t *reference)
 
 static int64_t batch_of(const net *n) { return json_integer_value(json_array_get(child(n->reference, "batch"), 0)); }
 
-/* A path is from the root of the sources. */
+/* A zoo name as it is; a path counts from the root of the tree. */
 static cvy_status open_model(const char *name, cvy_model **model_out)
 {
     char path[512];
@@ -328,7 +328,7 @@ static void test_a_fast_step_differs_by_its_noise(void **state)
 }
 
 /* ResNet-50 stands last, since it is the slowest. */
-static char *const files[] = {"lenet5", "lenet5-adamw", "cifar10-quick", "cosmoflow-32", "branches",
+static char *const files[] = {"lenet5", "lenet5-adamw", "cifar10-quick", "cosmoflow-32", "branches", "excitation",
                               "resnet18-64", "googlenet-32", "resnet50-64"};
 
 #ifdef CVY_SANITIZED

@@ -58,6 +58,8 @@ static void test_memory_is_what_the_plan_says(void **state)
 {
     (void)state;
     static const char *const models[] = {"lenet5", "cifar10-quick", "resnet18:size=32,classes=10", "cosmoflow:size=16"};
+    static const cvy_optimizer_name optimizers[] = {CVY_OPTIMIZE_MOMENTUM, CVY_OPTIMIZE_ADAMW, CVY_OPTIMIZE_LARS,
+                                                    CVY_OPTIMIZE_LAMB};
     static const char *const layouts[] = {"auto", "plain", "channels-last", "blocked"};
     for (int i = 0; i < 4; i++) {
         cvy_model *model = open_model(models[i]);
@@ -65,7 +67,8 @@ static void test_memory_is_what_the_plan_says(void **state)
             cvy_train_options options = small_options();
             cvy_train_result result;
             options.layout = layouts[k];
-            options.optimizer = k % 2 ? CVY_OPTIMIZE_ADAMW : CVY_OPTIMIZE_MOMENTUM;
+            options.optimizer = optimizers[k];
+            options.clip_norm = k % 2 ? 1.0 : 0.0;
             options.learning_rate = 1e-4;
             if (cvy_train(model, &options, NULL, &result) != CVY_OK) {
                 fail_msg("%s %s: %s", models[i], layouts[k], cvy_error_message());
@@ -109,26 +112,37 @@ static char *read_newest(const char *run, const char *file, size_t *bytes)
     return data;
 }
 
-/* Stopped after any number of steps and resumed: the files of the last checkpoint are the same, byte for byte. */
-static void test_stop_and_resume_changes_no_bit(void **state)
+/* The files of the newest checkpoints of two runs are the same, byte for byte. */
+static void require_equal_checkpoints(const char *one, const char *other)
 {
-    (void)state;
-    cvy_model *model = open_model("cifar10-quick");
-    char whole[128];
-    size_t bytes[2];
-    cvy_train_options options = small_options();
+    static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
+    for (int i = 0; i < 2; i++) {
+        size_t bytes[2];
+        char *a = read_newest(one, files[i], &bytes[0]);
+        char *b = read_newest(other, files[i], &bytes[1]);
+        assert_int_equal(bytes[0], bytes[1]);
+        assert_memory_equal(a, b, bytes[0]);
+        cvy_free(a);
+        cvy_free(b);
+    }
+}
+
+/* Stopped after any number of steps and resumed: the same checkpoint as of a run that was not stopped. */
+static void require_resume(const char *net, cvy_train_options options, const char *name)
+{
+    cvy_model *model = open_model(net);
     cvy_train_result result;
-    options.rate = CVY_RATE_COSINE;
-    options.warmup_epochs = 0.5;
-    snprintf(whole, sizeof whole, "%s/whole", folder);
+    char whole[160];
+    snprintf(whole, sizeof whole, "%s/%s", folder, name);
     options.out = whole;
     assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_OK);
+    int64_t steps = result.step;
     cvy_train_result_clear(&result);
-    for (int after = 1; after <= 5; after++) {
-        char run[128];
+    for (int after = 1; after < steps; after++) {
+        char run[160];
         stopper s = {.after = after};
         cvy_train_observer observer = {.context = &s, .progress = count_down};
-        snprintf(run, sizeof run, "%s/stopped-%d", folder, after);
+        snprintf(run, sizeof run, "%s/%s-%d", folder, name, after);
         options.out = run;
         options.resume = NULL;
         options.stop = &s.stop;
@@ -139,18 +153,55 @@ static void test_stop_and_resume_changes_no_bit(void **state)
         options.resume = run;
         options.stop = NULL;
         assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_OK);
-        assert_int_equal(result.step, 6);
+        assert_int_equal(result.step, steps);
         cvy_train_result_clear(&result);
-        static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
-        for (int i = 0; i < 2; i++) {
-            char *a = read_newest(whole, files[i], &bytes[0]);
-            char *b = read_newest(run, files[i], &bytes[1]);
-            assert_int_equal(bytes[0], bytes[1]);
-            assert_memory_equal(a, b, bytes[0]);
-            cvy_free(a);
-            cvy_free(b);
-        }
+        require_equal_checkpoints(whole, run);
     }
+    cvy_model_destroy(&model);
+}
+
+static void test_stop_and_resume_changes_no_bit(void **state)
+{
+    (void)state;
+    cvy_train_options options = small_options();
+    options.rate = CVY_RATE_COSINE;
+    options.warmup_epochs = 0.5;
+    require_resume("cifar10-quick", options, "whole");
+    static const cvy_optimizer_name rules[] = {CVY_OPTIMIZE_ADAM, CVY_OPTIMIZE_LARS, CVY_OPTIMIZE_LAMB};
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+        options = small_options();
+        options.optimizer = rules[i];
+        options.epochs = 1;
+        options.clip_norm = 0.5;
+        options.ema = 0.5;
+        options.rate = CVY_RATE_POLYNOMIAL;
+        snprintf(name, sizeof name, "rule-%d", i);
+        require_resume("lenet5", options, name);
+    }
+}
+
+/* Evaluation goes by the averages, within the training and from its checkpoint; the weights are elsewhere. */
+static void test_averages_are_what_is_evaluated(void **state)
+{
+    (void)state;
+    cvy_model *model = open_model("resnet18:size=32,classes=10");
+    cvy_train_options options = small_options();
+    cvy_train_result result;
+    cvy_evaluation averages, weights;
+    char run[128];
+    snprintf(run, sizeof run, "%s/averages", folder);
+    options.out = run;
+    options.ema = 0.75;
+    options.epochs = 1;
+    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_OK);
+    options.out = NULL;
+    assert_int_equal(cvy_evaluate(model, run, &options, NULL, &averages), CVY_OK);
+    assert_float_equal(averages.loss, result.validation_loss, 1e-6); /* a plan without training has other formats */
+    options.ema = 0.0;
+    assert_int_equal(cvy_evaluate(model, run, &options, NULL, &weights), CVY_OK);
+    assert_true(fabs(weights.loss - averages.loss) > 1e-4);
+    cvy_train_result_clear(&result);
     cvy_model_destroy(&model);
 }
 
@@ -397,6 +448,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_is_what_the_plan_says),
         cmocka_unit_test(test_stop_and_resume_changes_no_bit),
+        cmocka_unit_test(test_averages_are_what_is_evaluated),
         cmocka_unit_test(test_resume_refuses_what_does_not_fit),
         cmocka_unit_test(test_a_stop_in_the_last_evaluation_is_made_up_for),
         cmocka_unit_test(test_resume_refuses_batches_that_do_not_meet),

@@ -20,6 +20,11 @@ static const cvy_cpu_family *const families[CVY_OP_KIND_COUNT] = {
     [CVY_OP_SGD] = &cvy_cpu_optimizer,
     [CVY_OP_ADAMW] = &cvy_cpu_optimizer,
     [CVY_OP_ADAM] = &cvy_cpu_optimizer,
+    [CVY_OP_SQUARE_SUM] = &cvy_cpu_norms,
+    [CVY_OP_LARS] = &cvy_cpu_norms,
+    [CVY_OP_LAMB_DIRECTION] = &cvy_cpu_norms,
+    [CVY_OP_LAMB] = &cvy_cpu_norms,
+    [CVY_OP_AVERAGE] = &cvy_cpu_average,
     [CVY_OP_REORDER] = &cvy_cpu_reorder,
     [CVY_OP_RELU6] = &cvy_cpu_elementwise,
     [CVY_OP_LEAKY_RELU] = &cvy_cpu_elementwise,
@@ -47,7 +52,8 @@ bool cvy_cpu_same_layout(const cvy_op *op)
 
 static bool has_own_type(cvy_role role)
 {
-    return role == CVY_ROLE_WINDOW || role == CVY_ROLE_LABEL || role == CVY_ROLE_LOSS;
+    return role == CVY_ROLE_WINDOW || role == CVY_ROLE_LABEL || role == CVY_ROLE_LOSS ||
+           cvy_role_is_total(role);
 }
 
 static cvy_cpu_run find_run(const cvy_op *op)

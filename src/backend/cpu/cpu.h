@@ -52,6 +52,8 @@ extern const cvy_cpu_family cvy_cpu_pool_adaptive;
 extern const cvy_cpu_family cvy_cpu_pool;
 extern const cvy_cpu_family cvy_cpu_loss;
 extern const cvy_cpu_family cvy_cpu_optimizer;
+extern const cvy_cpu_family cvy_cpu_norms;
+extern const cvy_cpu_family cvy_cpu_average;
 extern const cvy_cpu_family cvy_cpu_reorder;
 extern const cvy_cpu_family cvy_cpu_concat;
 extern const cvy_cpu_family cvy_cpu_group_norm;

@@ -5,24 +5,12 @@
  * A float is not finite where its exponent is all ones, so the largest magnitude, taken as an integer, tells for a
  * whole chunk; the chunk is then in the cache for the update.
  */
+#include "backend/cpu/optimizer.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "backend/cpu/cpu.h"
-#include "backend/cpu/vector.h"
 #include "base/checked.h"
-
-/* One update of a parameter; coefficients are worked out in double once. */
-typedef struct update {
-    const float *dw;
-    float *w, *momentum, *moment2;
-    float rate;                       /* Adam: with the correction of the first moment */
-    float decay, mu;                  /* decay within the gradient; momentum of SGD */
-    float beta1, new1, beta2, new2;   /* Adam: shares of the old and the new in the moments */
-    float shrink, correct2, epsilon;  /* Adam: factor of the weights (AdamW's decay), correction of the second moment */
-} update;
-
-typedef void (*range_function)(const update *with, int64_t first, int64_t last);
 
 static inline uint32_t magnitude_bits(float value)
 {
@@ -31,7 +19,7 @@ static inline uint32_t magnitude_bits(float value)
     return bits & 0x7fffffffu;
 }
 
-CVY_VECTOR static bool all_finite(const float *values, int64_t count)
+CVY_VECTOR bool cvy_cpu_all_finite(const float *values, int64_t count)
 {
     uint32_t largest = 0;
 #pragma omp simd reduction(max : largest)
@@ -42,38 +30,38 @@ CVY_VECTOR static bool all_finite(const float *values, int64_t count)
     return largest < 0x7f800000u;
 }
 
-CVY_VECTOR static void sgd_range(const update *with, int64_t first, int64_t last)
+CVY_VECTOR void cvy_cpu_descend(const cvy_cpu_update *with, int64_t first, int64_t last)
 {
     const float *dw = with->dw;
     float *w = with->w;
-    float rate = with->rate, decay = with->decay;
+    float scale = with->scale, limit = with->limit, rate = with->rate, decay = with->decay;
 #pragma omp simd
     for (int64_t i = first; i < last; i++) {
-        w[i] -= rate * (dw[i] + decay * w[i]);
+        w[i] -= rate * (cvy_cpu_clip(dw[i], scale, limit) + decay * w[i]);
     }
 }
 
-CVY_VECTOR static void momentum_range(const update *with, int64_t first, int64_t last)
+CVY_VECTOR static void momentum_range(const cvy_cpu_update *with, int64_t first, int64_t last)
 {
     const float *dw = with->dw;
     float *w = with->w, *v = with->momentum;
-    float rate = with->rate, decay = with->decay, mu = with->mu;
+    float scale = with->scale, limit = with->limit, rate = with->rate, decay = with->decay, mu = with->mu;
 #pragma omp simd
     for (int64_t i = first; i < last; i++) {
-        float velocity = mu * v[i] + (dw[i] + decay * w[i]);
+        float velocity = mu * v[i] + (cvy_cpu_clip(dw[i], scale, limit) + decay * w[i]);
         v[i] = velocity;
         w[i] -= rate * velocity;
     }
 }
 
-CVY_VECTOR static void nesterov_range(const update *with, int64_t first, int64_t last)
+CVY_VECTOR static void nesterov_range(const cvy_cpu_update *with, int64_t first, int64_t last)
 {
     const float *dw = with->dw;
     float *w = with->w, *v = with->momentum;
-    float rate = with->rate, decay = with->decay, mu = with->mu;
+    float scale = with->scale, limit = with->limit, rate = with->rate, decay = with->decay, mu = with->mu;
 #pragma omp simd
     for (int64_t i = first; i < last; i++) {
-        float g = dw[i] + decay * w[i];
+        float g = cvy_cpu_clip(dw[i], scale, limit) + decay * w[i];
         float velocity = mu * v[i] + g;
         v[i] = velocity;
         w[i] -= rate * (g + mu * velocity);
@@ -81,15 +69,16 @@ CVY_VECTOR static void nesterov_range(const update *with, int64_t first, int64_t
 }
 
 /* Adam has its decay in the gradient and shrinks by 1; AdamW the other way about. */
-CVY_VECTOR static void adam_range(const update *with, int64_t first, int64_t last)
+CVY_VECTOR static void adam_range(const cvy_cpu_update *with, int64_t first, int64_t last)
 {
     const float *dw = with->dw;
     float *w = with->w, *m = with->momentum, *s = with->moment2;
+    float scale = with->scale, limit = with->limit;
     float rate = with->rate, shrink = with->shrink, beta1 = with->beta1, beta2 = with->beta2;
     float decay = with->decay, new1 = with->new1, new2 = with->new2, correct2 = with->correct2, epsilon = with->epsilon;
 #pragma omp simd
     for (int64_t i = first; i < last; i++) {
-        float g = dw[i] + decay * w[i];
+        float g = cvy_cpu_clip(dw[i], scale, limit) + decay * w[i];
         float mean = beta1 * m[i] + new1 * g;
         float square = beta2 * s[i] + new2 * (g * g);
         m[i] = mean;
@@ -98,14 +87,14 @@ CVY_VECTOR static void adam_range(const update *with, int64_t first, int64_t las
     }
 }
 
-static cvy_status update_ranges(range_function function, const update *with, int64_t count)
+cvy_status cvy_cpu_update_ranges(cvy_cpu_range function, const cvy_cpu_update *with, int64_t count)
 {
     int64_t chunks = cvy_ceil_div(count, CVY_CPU_CHUNK);
     int bad = 0;
 #pragma omp parallel for schedule(static) reduction(| : bad) if (count > CVY_CPU_SERIAL_ELEMENTS)
     for (int64_t i = 0; i < chunks; i++) {
         int64_t first = i * CVY_CPU_CHUNK, last = cvy_min_i64(first + CVY_CPU_CHUNK, count);
-        if (all_finite(with->dw + first, last - first)) {
+        if (cvy_cpu_all_finite(with->dw + first, last - first)) {
             function(with, first, last);
         } else {
             bad = 1;
@@ -115,39 +104,82 @@ static cvy_status update_ranges(range_function function, const update *with, int
     return CVY_OK;
 }
 
+static float *find_floats(const cvy_op *op, void *const *operand, cvy_role role)
+{
+    int i = cvy_op_index(op, role);
+    return i < 0 ? NULL : operand[i];
+}
+
+cvy_cpu_update cvy_cpu_start_update(const cvy_cpu_kernel *kernel, void *const *operand)
+{
+    const cvy_op *op = &kernel->base.op;
+    const cvy_op_params_optimizer *params = &op->params.optimizer;
+    int scale = cvy_op_index(op, CVY_ROLE_SCALE);
+    return (cvy_cpu_update){.dw = operand[0],
+                            .w = operand[1],
+                            .momentum = find_floats(op, operand, CVY_ROLE_MOMENTUM),
+                            .moment2 = find_floats(op, operand, CVY_ROLE_MOMENT2),
+                            .scale = scale < 0 ? 1.0f : (float)*(const double *)operand[scale],
+                            .limit = params->clip_value > 0.0 ? (float)params->clip_value : INFINITY,
+                            .decay = (float)params->weight_decay,
+                            .mu = (float)params->momentum,
+                            .shrink = 1.0f};
+}
+
+cvy_cpu_update cvy_cpu_start_moments(const cvy_cpu_kernel *kernel, void *const *operand, const cvy_run *run)
+{
+    const cvy_op_params_optimizer *params = &kernel->base.op.params.optimizer;
+    cvy_cpu_update with = cvy_cpu_start_update(kernel, operand);
+    with.rate = (float)run->learning_rate;
+    with.beta1 = (float)params->beta1;
+    with.new1 = (float)(1.0 - params->beta1);
+    with.beta2 = (float)params->beta2;
+    with.new2 = (float)(1.0 - params->beta2);
+    with.correct1 = (float)(1.0 / (1.0 - pow(params->beta1, (double)run->update)));
+    with.correct2 = (float)(1.0 / (1.0 - pow(params->beta2, (double)run->update)));
+    with.epsilon = (float)params->epsilon;
+    return with;
+}
+
 static cvy_status run_sgd(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
 {
     (void)scratch;
-    const cvy_op_params_optimizer *optimizer = &kernel->base.op.params.optimizer;
-    bool velocity = kernel->base.op.operands > 2;
-    update with = {.dw = operand[0], .w = operand[1], .momentum = velocity ? operand[2] : NULL,
-                   .rate = (float)run->learning_rate, .decay = (float)optimizer->weight_decay,
-                   .mu = (float)optimizer->momentum};
-    range_function function = !velocity ? sgd_range : optimizer->nesterov ? nesterov_range : momentum_range;
-    return update_ranges(function, &with, kernel->elements);
+    cvy_cpu_update with = cvy_cpu_start_update(kernel, operand);
+    bool nesterov = kernel->base.op.params.optimizer.nesterov;
+    with.rate = (float)run->learning_rate;
+    return cvy_cpu_update_ranges(!with.momentum ? cvy_cpu_descend : nesterov ? nesterov_range : momentum_range, &with,
+                                 kernel->elements);
 }
 
 static cvy_status run_adam(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
 {
     (void)scratch;
-    const cvy_op_params_optimizer *optimizer = &kernel->base.op.params.optimizer;
-    bool decoupled = kernel->base.op.kind == CVY_OP_ADAMW;
-    double beta1 = optimizer->beta1, beta2 = optimizer->beta2, time = (double)run->update;
-    update with = {.dw = operand[0], .w = operand[1], .momentum = operand[2], .moment2 = operand[3],
-                   .rate = (float)(run->learning_rate / (1 - pow(beta1, time))),
-                   .beta1 = (float)beta1, .new1 = (float)(1 - beta1),
-                   .beta2 = (float)beta2, .new2 = (float)(1 - beta2),
-                   .decay = decoupled ? 0.0f : (float)optimizer->weight_decay,
-                   .shrink = decoupled ? (float)(1 - run->learning_rate * optimizer->weight_decay) : 1.0f,
-                   .correct2 = (float)(1 / (1 - pow(beta2, time))), .epsilon = (float)optimizer->epsilon};
-    return update_ranges(adam_range, &with, kernel->elements);
+    const cvy_op_params_optimizer *params = &kernel->base.op.params.optimizer;
+    cvy_cpu_update with = cvy_cpu_start_moments(kernel, operand, run);
+    with.rate = (float)(run->learning_rate / (1.0 - pow(params->beta1, (double)run->update)));
+    if (kernel->base.op.kind == CVY_OP_ADAMW) {
+        with.decay = 0.0f;
+        with.shrink = (float)(1.0 - run->learning_rate * params->weight_decay);
+    }
+    return cvy_cpu_update_ranges(adam_range, &with, kernel->elements);
+}
+
+bool cvy_cpu_lies_as_parameter(const cvy_op *op)
+{
+    for (int i = 1; i < op->operands; i++) {
+        if (!cvy_role_is_total(op->operand[i].role) &&
+            !cvy_tensor_same_layout(&op->operand[0].tensor, &op->operand[i].tensor)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Nesterov's step without a velocity is no one's method: left to the reference. */
 static cvy_cpu_run find(const cvy_op *op)
 {
-    bool known = op->kind != CVY_OP_SGD || op->operands > 2 || !op->params.optimizer.nesterov;
-    if (!known || !cvy_cpu_same_layout(op)) {
+    bool known = op->kind != CVY_OP_SGD || cvy_op_find(op, CVY_ROLE_MOMENTUM) || !op->params.optimizer.nesterov;
+    if (!known || !cvy_cpu_lies_as_parameter(op)) {
         return NULL;
     }
     return op->kind == CVY_OP_SGD ? run_sgd : run_adam;

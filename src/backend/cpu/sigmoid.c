@@ -1,10 +1,11 @@
 /*
- * Sigmoid, tanh and SiLU, written so that compilers turn the loops into vector code: no calls, no branches.
+ * Sigmoid, tanh and SiLU, written so that compilers turn the loops into vector code: no calls, and both arms of what a
+ * comparison selects are cheap.
  *
- * exp(x) = 2^n exp(r) with n the whole number nearest to x / ln 2, |r| <= ln 2 / 2; exp(r) is the polynomial of degree
- * 7 and tanh near 0 the odd one of degree 11 of Moshier's Cephes library (expf, tanhf), each within about one unit in
- * the last place. Only e = exp(-|x|) is taken: it cannot overflow, and both sigmoid(|x|) = 1 / (1 + e) and what is left
- * of 1, e / (1 + e), keep all their digits.
+ * exp(x) = 2^n (1 + q), with n the whole number nearest to x / ln 2 and q = exp(r) - 1 for |r| <= ln 2 / 2 by the
+ * polynomial of expf in Moshier's Cephes library, within about one unit in the last place. Only x <= 0 is asked for, so
+ * it cannot overflow. With e = exp(-|x|) both sigmoid(|x|) = 1 / (1 + e) and what is left of 1, e / (1 + e), keep all
+ * their digits; so does tanh(|x|) = (1 - e) / (1 + e), e = exp(-2 |x|), since 1 - e is taken from q where n is 0.
  */
 #include "backend/cpu/sigmoid.h"
 
@@ -13,27 +14,30 @@
 
 #include "backend/cpu/vector.h"
 
-/* exp(x) for x <= 0; 0 where the result would not be a normal number. */
-CVY_INLINE float exponential(float x)
+/* exp(x) = power + power q for x <= 0; power is 0 where it would not be a normal number. */
+typedef struct exponential {
+    float power, q;
+} exponential;
+
+CVY_INLINE exponential take_exponential(float x)
 {
     const float least = -87.33f, log2_e = 1.44269504f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
     const float rounder = 0x1.8p23f; /* whole numbers lie one apart there: adding it rounds to nearest */
-    float shifted = (x < least ? least : x) * log2_e + rounder;
-    float n = shifted - rounder;
-    float r = ((x < least ? least : x) - n * ln2_high) - n * ln2_low;
+    float bounded = x < least ? least : x;
+    float shifted = bounded * log2_e + rounder, n = shifted - rounder;
+    float r = (bounded - n * ln2_high) - n * ln2_low;
     float p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f;
     p = p * r + 8.3334519073e-3f;
     p = p * r + 4.1665795894e-2f;
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
     uint32_t bits;
     float power;
     memcpy(&bits, &shifted, sizeof bits); /* its low bits are n: into the exponent with them */
-    bits = (bits << 23) + 0x3F800000u;
+    bits = x < least ? 0 : (bits << 23) + 0x3F800000u;
     memcpy(&power, &bits, sizeof power);
-    return x < least ? 0.0f : p * power;
+    return (exponential){power, p * r * r + r};
 }
 
 /* sigmoid(x) and 1 - sigmoid(x). */
@@ -43,9 +47,9 @@ typedef struct split {
 
 CVY_INLINE split split_one(float x)
 {
-    float e = exponential(-fabsf(x));
-    float large = 1.0f / (1.0f + e), small = e * large;
-    return (split){x < 0 ? small : large, x < 0 ? large : small};
+    exponential of = take_exponential(-fabsf(x));
+    float e = of.power * of.q + of.power, large = 1.0f / (1.0f + e);
+    return (split){large * (x < 0 ? e : 1.0f), large * (x < 0 ? 1.0f : e)};
 }
 
 CVY_VECTOR void cvy_cpu_sigmoid(const float *x, const float *unused, float *y, int64_t count, float slope)
@@ -67,18 +71,12 @@ CVY_VECTOR void cvy_cpu_sigmoid_backward(const float *y, const float *dy, float 
     }
 }
 
-/* Away from 0, (1 - e) / (1 + e) with e = exp(-2 |x|). */
+/* 1 - e = (1 - power) - power q. */
 CVY_INLINE float hyperbolic_tangent(float x)
 {
-    float e = exponential(-2.0f * fabsf(x)), square = x * x;
-    float far = copysignf((1.0f - e) / (1.0f + e), x);
-    float p = -5.70498872745e-3f;
-    p = p * square + 2.06390887954e-2f;
-    p = p * square - 5.37397155531e-2f;
-    p = p * square + 1.33314422036e-1f;
-    p = p * square - 3.33332819422e-1f;
-    float near = p * square * x + x;
-    return fabsf(x) < 0.625f ? near : far;
+    exponential of = take_exponential(-2.0f * fabsf(x));
+    float less = (1.0f - of.power) - of.power * of.q;
+    return copysignf(less / (2.0f - less), x);
 }
 
 CVY_VECTOR void cvy_cpu_tanh(const float *x, const float *unused, float *y, int64_t count, float slope)

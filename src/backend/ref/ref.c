@@ -154,6 +154,30 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_FORWARD] = cvy_ref_response_forward,
             [CVY_PASS_BACKWARD_DATA] = cvy_ref_response_data,
         },
+    [CVY_OP_SQUARE_SUM] =
+        {
+            [CVY_PASS_UPDATE] = cvy_ref_square_sum,
+        },
+    [CVY_OP_CLIP] =
+        {
+            [CVY_PASS_UPDATE] = cvy_ref_clip,
+        },
+    [CVY_OP_LARS] =
+        {
+            [CVY_PASS_UPDATE] = cvy_ref_lars,
+        },
+    [CVY_OP_LAMB_DIRECTION] =
+        {
+            [CVY_PASS_UPDATE] = cvy_ref_lamb_direction,
+        },
+    [CVY_OP_LAMB] =
+        {
+            [CVY_PASS_UPDATE] = cvy_ref_lamb,
+        },
+    [CVY_OP_AVERAGE] =
+        {
+            [CVY_PASS_UPDATE] = cvy_ref_average,
+        },
 };
 
 static const int64_t origin[1] = {0}; /* the table of a dimension that a tensor lacks */

@@ -165,6 +165,25 @@ cvy_status cvy_ref_reorder(const cvy_ref_kernel *kernel, const cvy_run *run);
 
 cvy_status cvy_ref_sgd(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_adam(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_square_sum(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_clip(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_lars(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_lamb_direction(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_average(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_lamb(const cvy_ref_kernel *kernel, const cvy_run *run);
+
+/** Gradients as a rule is to see them: clipped. Start with cvy_ref_open_gradient(). */
+typedef struct cvy_ref_gradient {
+    const cvy_ref_tensor *dw;
+    double scale; /**< 1 where nothing clips */
+    double limit; /**< infinite where nothing cuts */
+} cvy_ref_gradient;
+
+/** Look at a rule's gradients. @retval CVY_ERR_DIVERGED one is not finite */
+cvy_status cvy_ref_open_gradient(const cvy_ref_kernel *kernel, cvy_ref_gradient *gradient_out);
+
+/** Element @p i, clipped. */
+double cvy_ref_load_gradient(const cvy_ref_gradient *gradient, int64_t i);
 
 cvy_status cvy_ref_concat(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_slice(const cvy_ref_kernel *kernel, const cvy_run *run);

@@ -32,6 +32,17 @@ static cvy_status get_text(const cvy_yaml_node *mapping, const char *key, const 
     return *text_out && **text_out ? CVY_OK : cvy_yaml_fail(node, "%s: expected %s", key, help);
 }
 
+/* A model's name is printed in tables and files: words on one line. */
+static bool is_printable(const char *name)
+{
+    enum { MOST_BYTES = 200 };
+    size_t length = 0;
+    while (name[length] && length <= MOST_BYTES && (unsigned char)name[length] >= 0x20 && name[length] != 0x7f) {
+        length++;
+    }
+    return !name[length] && length <= MOST_BYTES;
+}
+
 /* The line of a layer that stands too late to be an input; 0 where the file has none of that name. */
 static int find_later(const cvy_yaml_node *layers, const char *name)
 {
@@ -119,6 +130,9 @@ static cvy_status start(const cvy_yaml_node *root, const char *path, const cvy_y
     header head = {{0}};
     CVY_TRY(cvy_fields_parse(header_fields, root, NULL, header_keys, &head));
     CVY_TRY(get_text(root, "name", "the model's name", &name));
+    if (!is_printable(name)) {
+        return cvy_yaml_fail(cvy_yaml_find(root, "name"), "name: expected at most 200 bytes, no control characters");
+    }
     const cvy_yaml_node *layers = cvy_yaml_find(root, "layers");
     if (!layers || cvy_yaml_node_kind(layers) != CVY_YAML_SEQUENCE || !cvy_yaml_size(layers)) {
         return cvy_yaml_fail(layers ? layers : root, "layers: expected a list of layers");
