@@ -78,6 +78,8 @@ typedef struct cvy_train_options {
     const char *weights;          /**< safetensors file to start from; NULL: initialise */
     int64_t checkpoint_every;     /**< iterations; 0: at the end of every epoch */
     int keep_checkpoints;         /**< last so many, besides the best */
+    bool no_metrics_rates;        /**< metrics.jsonl leaves out images_per_s, which a clock measures: runs alike then
+                                       write files alike, byte for byte */
     const char *timeline;         /**< Chrome trace file; NULL: none */
     int64_t timeline_steps;       /**< iterations that the timeline holds, from the first on */
     const volatile int *stop;     /**< a signal handler sets it to nonzero: the training saves and answers

@@ -144,6 +144,8 @@ static const row rows[] = {
                "of each epoch"), .aliases = "recovery-interval"}},
     {T, {WHOLE("keep-checkpoints", keep_checkpoints, 1, 1e6, "Keep the last N checkpoints, and the best"),
          .aliases = "checkpoint-hist"}},
+    {T, {FLAG("no-metrics-rates", train.no_metrics_rates, "Leave images_per_s, which a clock measures, out of "
+              "metrics.jsonl: two runs alike then write the same bytes")}},
 
     HEADING("Output"),
     {CLI_TRAIN | CLI_BENCH, {FLAG("log-view", log_view, "Print the time of every kind of step at the end")}},

@@ -1,4 +1,7 @@
-/* A run's folder: plan.yaml, metrics.jsonl, checkpoints. Without one (path NULL) every function does nothing. */
+/*
+ * A run's folder: plan.yaml, metrics.jsonl, checkpoints, and a lock that keeps a second process out. Without one (path
+ * NULL) every function does nothing.
+ */
 #ifndef CVY_RUNTIME_RUN_FOLDER_H
 #define CVY_RUNTIME_RUN_FOLDER_H
 
@@ -12,14 +15,19 @@ typedef struct cvy_run_folder {
     char *path;                 /**< NULL: the run leaves no trace */
     char *checkpoints;          /**< folder of the checkpoints */
     char last_checkpoint[512];
+    int lock;                   /**< descriptor; -1: not held */
+    bool without_rates;         /**< metrics leave out what a clock measured */
     cvy_metrics *metrics;
     cvy_timeline *timeline;     /**< of the run, wherever its file lies */
 } cvy_run_folder;
 
 /**
- * Make the folder, or find the one to go on with.
+ * Make the folder, or find the one to go on with, and lock it.
  *
- * @retval CVY_ERR_INPUT `out` holds a run already; `resume` holds none
+ * @param[out] folder_out        cvy_run_folder_close(), on failure too
+ * @retval CVY_ERR_INPUT         `out` holds a run already; `resume` holds none; another process trains in it
+ * @retval CVY_ERR_CHECKPOINT    `resume` holds no checkpoint, or its folder cannot be read
+ * @retval CVY_ERR_IO            the folder or a file in it cannot be made
  */
 cvy_status cvy_run_folder_open(const cvy_train_options *options, cvy_run_folder *folder_out);
 
