@@ -7,11 +7,11 @@
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/memory_limit.h"
 #include "base/text.h"
 
 enum { HUGE_PAGE_BYTES = 2 << 20 };
@@ -99,28 +99,6 @@ static void count_tensor_bytes(int64_t change)
     }
 }
 
-/*
- * Bytes that can be had without ending some process, by /proc/meminfo (kB); SIZE_MAX where it does not say. The system
- * maps more than it has and kills whoever touches too much: a batch too large must be told before.
- */
-static size_t find_available_bytes(void)
-{
-    char line[128];
-    unsigned long long kilobytes, total = 0;
-    int found = 0;
-    FILE *file = fopen("/proc/meminfo", "re");
-    while (file && found < 2 && fgets(line, sizeof line, file)) {
-        if (sscanf(line, "MemAvailable: %llu", &kilobytes) == 1 || sscanf(line, "SwapFree: %llu", &kilobytes) == 1) {
-            total += kilobytes;
-            found++;
-        }
-    }
-    if (file) {
-        fclose(file);
-    }
-    return found == 2 ? (size_t)total * 1024 : SIZE_MAX;
-}
-
 cvy_status cvy_arena_create(size_t bytes, cvy_arena *arena_out)
 {
     char need[CVY_UNIT_TEXT], free_text[CVY_UNIT_TEXT];
@@ -130,7 +108,7 @@ cvy_status cvy_arena_create(size_t bytes, cvy_arena *arena_out)
     if (must_fail()) {
         return cvy_fail(CVY_ERR_MEMORY, "no memory for an arena of %zu bytes", bytes);
     }
-    size_t available = find_available_bytes();
+    size_t available = cvy_memory_find_available_bytes("");
     CVY_REQUIRE(mapped <= available, CVY_ERR_MEMORY, "no memory for %s of tensors, %s are available; a smaller batch "
                 "needs less", cvy_print_bytes((double)bytes, need), cvy_print_bytes((double)available, free_text));
     /* aligned_alloc would do, but mmap gives whole pages that go back to the system at once */
