@@ -74,7 +74,8 @@ typedef struct cvy_train_options {
     const char *milestones;       /**< multistep: epochs that rise, such as "30,60,80" */
     double power;                 /**< polynomial */
     const char *out;              /**< folder of the run; NULL: nothing is written */
-    const char *resume;           /**< folder of a run to go on with; NULL: start anew */
+    const char *resume;           /**< folder of a run to go on with, with its seed, batch, kind of data and number of
+                                       training samples; NULL: start anew */
     const char *weights;          /**< safetensors file to start from; NULL: initialise */
     int64_t checkpoint_every;     /**< iterations; 0: at the end of every epoch */
     int keep_checkpoints;         /**< last so many, besides the best */

@@ -185,7 +185,8 @@ cvy_status cvy_checkpoint_find_best(const char *folder, char **path_out)
     char *newest = NULL;
     CVY_TRY(cvy_checkpoint_find(folder, &newest, NULL));
     cvy_status status = cvy_checkpoint_record_load(newest, &record);
-    if (status != CVY_OK || record.position.best_step < 0) {
+    if (status != CVY_OK || record.position.best_step < 0 ||
+        record.position.end_metric > record.position.best_metric) {
         *path_out = newest;
         return CVY_OK;
     }

@@ -19,8 +19,13 @@ typedef struct cvy_position {
     int64_t epoch_correct;
     double best_metric;      /**< highest validation accuracy, or negated lowest loss; -HUGE_VAL where there is none */
     int64_t best_step;
+    double end_metric;       /**< of an evaluation within an epoch, where `steps` ended, as `best_metric`, in which it
+                                  does not count; -HUGE_VAL: there is no test split; NAN: none was made */
     uint64_t seed;
     uint64_t model_hash;
+    int64_t batch;           /**< samples a step; 0: not known, as in checkpoints of before it was noted */
+    int64_t train_samples;   /**< of an epoch; 0: not known */
+    char data[24];           /**< kind of the data set; empty: not known */
 } cvy_position;
 
 /**

@@ -59,16 +59,38 @@ cvy_status cvy_run_folder_open(const cvy_train_options *options, cvy_run_folder 
     return path ? open_folder(path, options->resume != NULL, folder_out) : CVY_OK;
 }
 
+static cvy_status check_number(const char *from, const char *what, int64_t found, int64_t wanted)
+{
+    CVY_REQUIRE(found == 0 || found == wanted, CVY_ERR_INPUT,
+                "%s: saved with %s %" PRId64 ", this run has %" PRId64 ": a run keeps the order of its samples", from,
+                what, found, wanted);
+    return CVY_OK;
+}
+
+/* See that a checkpoint is one of the run that is to go on. */
+static cvy_status check_found(const char *from, const cvy_position *found, const cvy_position *wanted)
+{
+    CVY_REQUIRE(found->model_hash == wanted->model_hash, CVY_ERR_CHECKPOINT,
+                "%s: saved from another model than the one given", from);
+    CVY_REQUIRE(found->seed == wanted->seed, CVY_ERR_INPUT, "%s: saved with seed %" PRIu64 ", this run has %" PRIu64,
+                from, found->seed, wanted->seed);
+    CVY_REQUIRE(!found->data[0] || strcmp(found->data, wanted->data) == 0, CVY_ERR_INPUT,
+                "%s: saved with data of kind %s, this run has %s: a run keeps the order of its samples", from,
+                found->data, wanted->data);
+    CVY_TRY(check_number(from, "batch", found->batch, wanted->batch));
+    return check_number(from, "train-samples", found->train_samples, wanted->train_samples);
+}
+
 cvy_status cvy_run_folder_resume(const cvy_run_folder *folder, cvy_state *state, cvy_position *position,
                                  char **from_out, int *skipped_out)
 {
     cvy_position found;
     CVY_TRY(cvy_checkpoint_find(folder->checkpoints, from_out, skipped_out));
     CVY_TRY(cvy_checkpoint_load(*from_out, state, &found));
-    CVY_REQUIRE(found.model_hash == position->model_hash, CVY_ERR_CHECKPOINT,
-                "%s: saved from another model than the one given", *from_out);
-    CVY_REQUIRE(found.seed == position->seed, CVY_ERR_CHECKPOINT,
-                "%s: saved with seed %" PRIu64 ", this run has %" PRIu64, *from_out, found.seed, position->seed);
+    CVY_TRY(check_found(*from_out, &found, position));
+    found.batch = position->batch;
+    found.train_samples = position->train_samples;
+    memcpy(found.data, position->data, sizeof found.data);
     *position = found;
     return CVY_OK;
 }
@@ -83,8 +105,9 @@ cvy_status cvy_run_folder_open_metrics(cvy_run_folder *folder, const cvy_plan *p
     cvy_status status = plan_path && metrics_path ? CVY_OK : CVY_ERR_MEMORY;
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, cvy_plan_save(plan, plan_path));
+    bool within = position->sample > 0 && isnan(position->end_metric);
     CVY_TRY_GOTO(status, done,
-                 cvy_metrics_open(metrics_path, position->step > 0 ? position->step : -1, &folder->metrics));
+                 cvy_metrics_open(metrics_path, position->step > 0 ? position->step : -1, within, &folder->metrics));
     cvy_metrics_line line = CVY_METRICS_LINE_INIT;
     line.event = "start";
     line.step = position->step;

@@ -34,13 +34,23 @@ cvy_status cvy_run_folder_open(const cvy_train_options *options, cvy_run_folder 
 /**
  * Load the newest whole checkpoint.
  *
- * @param[in,out] position in: seed and model of this run, which the checkpoint must have
- * @param[out]    from_out path of the checkpoint; cvy_free()
+ * What decides which samples make which step must be as it was, or the place where the run stands would mean nothing:
+ * seed, batch, kind of data set and number of training samples. An older checkpoint that does not say is taken at the
+ * word of this run. Everything else (learning rate, augmentation, lengths, threads, backend, …) may differ and holds
+ * from here on.
+ *
+ * @param[in,out] position in: model, seed, batch, data and train_samples of this run
+ * @param[out]    from_out path of the checkpoint; cvy_free(), after a failure too
+ * @retval CVY_ERR_CHECKPOINT no whole checkpoint, or one of another model
+ * @retval CVY_ERR_INPUT      seed, batch or data differ; the message says which, and both values
  */
 cvy_status cvy_run_folder_resume(const cvy_run_folder *folder, cvy_state *state, cvy_position *position,
                                  char **from_out, int *skipped_out);
 
-/** Save plan.yaml and start metrics.jsonl at the position: lines of later steps are dropped. */
+/**
+ * Save plan.yaml and start metrics.jsonl at the position: lines of later steps are dropped, and what was said of an
+ * epoch that now goes on.
+ */
 cvy_status cvy_run_folder_open_metrics(cvy_run_folder *folder, const cvy_plan *plan, const cvy_position *position);
 
 /** Save a checkpoint, note it, remove those that are not kept. */
