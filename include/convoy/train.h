@@ -211,8 +211,9 @@ typedef struct cvy_evaluation {
  * Not collective (one rank).
  *
  * @param[in]  model          finished, borrowed
- * @param[in]  checkpoint     a checkpoint folder, a run folder (its best, else its newest checkpoint), a safetensors
- *                            file; of a checkpoint the averages, where `ema` is not 0
+ * @param[in]  checkpoint     a run's folder (its best, else its newest checkpoint), a folder of checkpoints (the newest
+ *                            whole one), a checkpoint's folder, a safetensors file; of a checkpoint the averages, where
+ *                            `ema` is not 0
  * @param[in]  options        data, test_samples, batch, seed, threads, backend, layout, precision, ema and stop are
  *                            used
  * @param[in]  observer       progress alone is called; may be NULL

@@ -75,8 +75,8 @@ static const row rows[] = {
     {T, {REAL("hflip", train.hflip, 0, 1, "Probability that a training sample is mirrored, left to right")}},
     {T, {TEXT("weights", train.weights, "FILE", "Start from the weights of a safetensors file, such as a saved "
               "state_dict"), .aliases = "initial-checkpoint"}},
-    {CLI_EVAL, {TEXT("checkpoint", checkpoint, "PATH", "Weights to evaluate: a checkpoint, a run or a safetensors "
-                     "file")}},
+    {CLI_EVAL, {TEXT("checkpoint", checkpoint, "PATH", "Weights to evaluate: a run, its checkpoints, one of them "
+                     "or a safetensors file")}},
     {TEB, {BATCH}},
     {CLI_MODEL, {BATCH, .fallback = "1"}},
     {CLI_MODEL, {FLAG("list", list, "List the models of the zoo and their options")}},

@@ -59,6 +59,17 @@ cvy_status cvy_checkpoint_find(const char *folder, char **path_out, int *skipped
 cvy_status cvy_checkpoint_find_best(const char *folder, char **path_out);
 
 /**
+ * Find the weights that a path means: a safetensors file; a checkpoint's folder; a folder of checkpoints, of which the
+ * newest whole one; a run's folder, of which the best, as cvy_checkpoint_find_best().
+ *
+ * @param[out] path_out       a checkpoint's folder, or the file; cvy_free()
+ * @param[out] is_file_out    which of the two
+ * @retval CVY_ERR_CHECKPOINT there is nothing of that name, or a folder that is none of these; the message says what a
+ *                            path may be
+ */
+cvy_status cvy_checkpoint_resolve(const char *path, char **path_out, bool *is_file_out);
+
+/**
  * Load a checkpoint folder into the tensors of @p state. All is verified before anything is copied: after a failure the
  * state is as it was. A state without optimizer tensors passes the optimizer's file over.
  *

@@ -265,6 +265,15 @@ static void test_misspelt_variables_are_refused(void **state)
     assert_string_equal(cvy_error_message(),
                         "environment variable CONVOY_EPOHCS belongs to no option; did you mean CONVOY_EPOCHS");
     unsetenv("CONVOY_EPOHCS");
+    setenv("CONVOY_HELP", "1", 1);
+    assert_int_equal(cvy_options_check_environment(options), CVY_ERR_INPUT);
+    assert_string_equal(cvy_error_message(), "environment variable CONVOY_HELP belongs to no option: help is for the "
+                                             "command line, --help");
+    unsetenv("CONVOY_HELP");
+    setenv("CONVOY_HEPL", "1", 1); /* help is nearest, but no variable */
+    assert_int_equal(cvy_options_check_environment(options), CVY_ERR_INPUT);
+    assert_string_equal(cvy_error_message(), "environment variable CONVOY_HEPL belongs to no option");
+    unsetenv("CONVOY_HEPL");
 }
 
 static void test_files_name_their_line(void **state)
@@ -280,6 +289,9 @@ static void test_files_name_their_line(void **state)
     expect_message(line, words);
     write_file("data: [1, 2]\n");
     snprintf(words, sizeof words, "%s:1: data: expected one value, found a list or a mapping", file);
+    expect_message(line, words);
+    write_file("epochs: 2\nhelp: yes\n");
+    snprintf(words, sizeof words, "%s:2: 'help' is for the command line, not for a file", file);
     expect_message(line, words);
     write_file("config: other.yaml\n"); /* a file may not name a file */
     values v;
