@@ -115,8 +115,7 @@ static void tell_progress(training *t, const cvy_batch *batch, const cvy_executo
                                    .sample = t->position.sample,
                                    .samples = t->samples,
                                    .loss = result->loss,
-                                   .accuracy =
-                                       t->session.classes ? (double)result->correct / (double)batch->samples : NAN,
+                                   .accuracy = cvy_session_accuracy(&t->session, result->correct, batch->samples),
                                    .learning_rate = rate,
                                    .images_per_s = t->shown_rate,
                                    .left_s = (double)left / t->shown_rate};
@@ -192,8 +191,7 @@ static cvy_status finish_epoch(training *t, const epoch_start *start)
     cvy_epoch_result result = {.epoch = p->epoch + 1,
                                .step = p->step,
                                .loss = p->epoch_loss_sum / (double)p->sample,
-                               .train_accuracy =
-                                   t->session.classes ? (double)p->epoch_correct / (double)p->sample : NAN,
+                               .train_accuracy = cvy_session_accuracy(&t->session, p->epoch_correct, p->sample),
                                .validation_loss = evaluation.loss,
                                .validation_accuracy = evaluation.accuracy,
                                .seconds = seconds,
@@ -243,7 +241,7 @@ static cvy_status train_batch(training *t, const cvy_batch *batch)
     p->epoch_loss_sum += result.loss * (double)batch->samples;
     p->epoch_correct += result.correct;
     tell_progress(t, batch, &result, run.learning_rate);
-    double accuracy = t->session.classes ? (double)result.correct / (double)batch->samples : NAN;
+    double accuracy = cvy_session_accuracy(&t->session, result.correct, batch->samples);
     cvy_run_folder_note_step(&t->folder, p, result.loss, accuracy, t->shown_rate, run.learning_rate);
     return CVY_OK;
 }
