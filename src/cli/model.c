@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/fields.h"
 #include "cli/json_output.h"
 #include "cli/options_common.h"
 
@@ -78,28 +79,14 @@ static cvy_status print_json(const cvy_model *model)
                                     cli_json_number(cvy_model_forward_flop(model)), "layers", layers));
 }
 
-static const char *print_default(const cvy_field *field, char *text, size_t bytes)
-{
-    if (field->required) {
-        snprintf(text, bytes, "required");
-    } else if (field->type == CVY_FIELD_CHOICE) {
-        snprintf(text, bytes, "%s", field->choices[(int)field->value]);
-    } else if (field->type == CVY_FIELD_BOOL) {
-        snprintf(text, bytes, "%s", field->value != 0 ? "yes" : "no");
-    } else {
-        snprintf(text, bytes, "%.15g", field->value);
-    }
-    return text;
-}
-
 static void print_zoo(void)
 {
     const cvy_zoo_entry *entry;
     char text[64];
     for (int i = 0; (entry = cvy_zoo_get(i)); i++) {
-        printf("%-14s %s\n", entry->name, entry->help);
+        printf("%-17s %s\n", entry->name, entry->help);
         for (const cvy_field *field = entry->fields; field && field->name; field++) {
-            printf("    %-14s %-9s %s\n", field->name, print_default(field, text, sizeof text),
+            printf("    %-14s %-9s %s\n", field->name, cli_print_field_default(field, text, sizeof text),
                    field->help ? field->help : "");
         }
     }
@@ -114,8 +101,8 @@ static cvy_status print_zoo_json(void)
     for (int i = 0; (entry = cvy_zoo_get(i)); i++) {
         json_t *options = json_array();
         for (const cvy_field *field = entry->fields; field && field->name; field++) {
-            json_array_append_new(options, json_pack("{s:s, s:s, s:s}", "name", field->name, "default",
-                                                     print_default(field, text, sizeof text), "help",
+            cli_print_field_default(field, text, sizeof text);
+            json_array_append_new(options, json_pack("{s:s, s:s, s:s}", "name", field->name, "default", text, "help",
                                                      field->help ? field->help : ""));
         }
         json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", entry->name, "help", entry->help, "options",
@@ -142,7 +129,6 @@ static cvy_status run_model(const cli_command *command, int argc, char **argv)
 {
     cli_options options = cli_options_init;
     cvy_parsed_options parsed;
-    options.train.batch = 1;
     cvy_status status = cli_parse(command, argc, argv, &options, &parsed);
     if (status != CVY_OK || parsed.help) {
         goto done;
@@ -169,6 +155,8 @@ done:
 const cli_command cli_model = {
     .name = "model",
     .operands = "MODEL",
+    .usage = "MODEL\n"
+             "--list",
     .max_operands = 1,
     .rows = CLI_MODEL,
     .summary = "Print the layers, parameters and operations of a model",

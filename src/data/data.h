@@ -12,15 +12,16 @@
 
 typedef enum cvy_split { CVY_SPLIT_TRAIN, CVY_SPLIT_TEST } cvy_split;
 
-/** What the labels of a data set are. */
-typedef enum cvy_target { CVY_TARGET_CLASS, CVY_TARGET_VALUES } cvy_target;
+/** What the labels of a data set are: a class of each sample, numbers, or a map: a class for each position. */
+typedef enum cvy_target { CVY_TARGET_CLASS, CVY_TARGET_VALUES, CVY_TARGET_MAP } cvy_target;
 
 /** What a data set offers. */
 typedef struct cvy_data_info {
     cvy_shape sample;    /**< [c,h,w] or [c,d,h,w] */
     cvy_target target;
-    int64_t classes;     /**< CLASS: labels are below; of files the largest label + 1 */
+    int64_t classes;     /**< CLASS, MAP: labels are below; of files the largest label + 1 */
     int64_t values;      /**< VALUES: numbers a sample */
+    cvy_shape map;       /**< MAP: [h,w] or [d,h,w], the labels of a sample */
     int64_t count[2];    /**< samples of each split */
 } cvy_data_info;
 
@@ -41,6 +42,7 @@ typedef struct cvy_data_options {
                                           dimensions: no model; whatever the files hold, target and classes too */
     cvy_target target;               /**< the model's loss */
     int64_t classes;                 /**< of the model; labels are checked against it. Of a regression: its outputs */
+    cvy_shape map;                   /**< MAP: positions that the model's loss has labels for */
     int64_t train_count, test_count; /**< for synthetic sets; 0 is their default. Files: at most so many; 0 is all */
     const char *mean, *std;          /**< x becomes (x - mean) / std: a number for each channel, or one for all, with
                                           commas between; NULL: as the kind says */
@@ -66,7 +68,7 @@ typedef struct cvy_data_kind {
     void (*close)(void *state); /**< NULL is fine */
     /**
      * Write sample @p index of a split: c*(d*)h*w floats in plain order, not scaled yet, and its label (one int32_t,
-     * or `values` floats). Called from several threads at once.
+     * one for each position of a map, or `values` floats). Called from several threads at once.
      */
     cvy_status (*read)(const void *state, cvy_split split, int64_t index, float *x_out, void *label_out);
 } cvy_data_kind;
@@ -103,72 +105,11 @@ cvy_status cvy_data_read(const cvy_data *data, cvy_split split, int64_t index, f
 cvy_status cvy_data_read_augmented(const cvy_data *data, cvy_split split, int64_t index, uint32_t epoch, float *x_out,
                                    void *label_out);
 
+/** Labels of a sample that are classes: 1, or those of a map; 0 of a regression. */
+int64_t cvy_data_count_labels(const cvy_data_info *info);
+
 /** Bytes of one sample's pixels (floats) and of its label. */
 int64_t cvy_data_sample_bytes(const cvy_data *data);
 int64_t cvy_data_label_bytes(const cvy_data *data);
-
-/* ---- the loader: reads batches ahead, on threads of its own ---- */
-
-typedef struct cvy_loader cvy_loader;
-
-enum { CVY_LOADER_MAX_THREADS = 256 };
-
-/** Samples of one epoch of one split, in order, batch by batch. */
-typedef struct cvy_loader_options {
-    cvy_split split;
-    bool shuffle;        /**< order is cvy_random_order(seed, epoch); else as stored */
-    bool augment;        /**< as the data set was opened to; else samples are as stored */
-    uint64_t seed;
-    int64_t batch;
-    int slots;           /**< at least 2 to read ahead */
-    int threads;         /**< 0 is 1; what is read does not depend on it */
-    void *memory;        /**< slots * (batch * (sample bytes + label bytes)), each part rounded up to 64; borrowed */
-} cvy_loader_options;
-
-/** One batch, valid until it is given back. */
-typedef struct cvy_batch {
-    const float *x;      /**< samples * c*(d*)h*w, plain order */
-    const void *label;   /**< int32_t [samples], or float [samples * values] */
-    int64_t samples;     /**< the last of an epoch may have fewer */
-    int64_t first;       /**< position in the epoch of its first sample */
-    int slot;
-} cvy_batch;
-
-/** Bytes of one slot: images and labels, each rounded up to 64; INT64_MAX where they do not fit. */
-int64_t cvy_loader_slot_bytes(const cvy_data *data, int64_t batch);
-
-/**
- * Make a loader with its threads, idle. Released with cvy_loader_destroy(). All calls on a loader come from one thread.
- *
- * @retval CVY_ERR_DATA the split has no samples
- * @retval CVY_ERR_ARG  no batch, slots or memory, more than 63 bits of it, or too many threads
- */
-cvy_status cvy_loader_create(const cvy_data *data, const cvy_loader_options *options, cvy_loader **loader_out);
-
-/**
- * Start reading epoch @p epoch from its sample @p first on; what was being read is dropped. A batch that the caller has
- * taken stays as it is until it is given back.
- *
- * @retval CVY_ERR_ARG @p first is not within 0 to the count of samples
- */
-cvy_status cvy_loader_start(cvy_loader *loader, uint32_t epoch, int64_t first);
-
-/**
- * Take the next batch; waits for it.
- *
- * @param[out] batch_out samples == 0 at the end of the epoch
- * @retval CVY_ERR_DATA a sample could not be read; the file is named. Told until the next start
- * @retval CVY_ERR_ARG  not started, or the caller holds every slot
- */
-cvy_status cvy_loader_next(cvy_loader *loader, cvy_batch *batch_out);
-
-/** Give a batch's slot back for reading ahead; in any order, the end's empty batch too. */
-void cvy_loader_release(cvy_loader *loader, const cvy_batch *batch);
-
-/** Seconds that cvy_loader_next() waited, since creation. */
-double cvy_loader_wait_s(const cvy_loader *loader);
-
-/** Stop the threads and release; sets NULL. */
-void cvy_loader_destroy(cvy_loader **loader);
 
 #endif

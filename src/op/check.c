@@ -24,7 +24,7 @@ static bool is_optimizer(const cvy_op *op) { return op->pass == CVY_PASS_UPDATE;
 
 static bool has_window(const cvy_op *op)
 {
-    return op->kind == CVY_OP_CONVOLUTION || op->kind == CVY_OP_POOL_MAX || op->kind == CVY_OP_POOL_AVERAGE;
+    return cvy_op_convolves(op->kind) || op->kind == CVY_OP_POOL_MAX || op->kind == CVY_OP_POOL_AVERAGE;
 }
 
 /* Walk places and operands together: both are in one order. */
@@ -51,7 +51,7 @@ static cvy_status check_window(const cvy_op *op, int dims)
 {
     const cvy_window *window = &op->params.window.window;
     int64_t groups = op->params.window.groups;
-    CVY_REQUIRE(groups >= 1 && (groups == 1 || op->kind == CVY_OP_CONVOLUTION), CVY_ERR_ARG, "%" PRId64 " groups",
+    CVY_REQUIRE(groups >= 1 && (groups == 1 || cvy_op_convolves(op->kind)), CVY_ERR_ARG, "%" PRId64 " groups",
                 groups);
     int64_t positions = 1;
     for (int axis = 0; axis < 3; axis++) {
@@ -144,6 +144,12 @@ static cvy_status check_smoothing(double smoothing)
     return CVY_OK;
 }
 
+static cvy_status check_dice(double epsilon)
+{
+    CVY_REQUIRE(epsilon > 0.0, CVY_ERR_ARG, "epsilon %g, expected more than 0", epsilon);
+    return CVY_OK;
+}
+
 static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
 {
     if (op->kind == CVY_OP_SQUARE_SUM || op->kind == CVY_OP_CLIP) {
@@ -159,6 +165,7 @@ static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
     }
     switch (op->kind) {
     case CVY_OP_CONVOLUTION:
+    case CVY_OP_TRANSPOSED_CONVOLUTION:
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return check_window(op, x->dims);
     case CVY_OP_BATCH_NORM: return check_batch_norm(&op->params.norm, op->pass);
@@ -166,6 +173,7 @@ static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
     case CVY_OP_LOCAL_RESPONSE_NORM: return check_response(&op->params.response);
     case CVY_OP_LEAKY_RELU: return check_slope(op->params.activation.slope);
     case CVY_OP_SOFTMAX_CROSS_ENTROPY: return check_smoothing(op->params.loss.smoothing);
+    case CVY_OP_SOFT_DICE: return check_dice(op->params.loss.epsilon);
     case CVY_OP_STOCHASTIC_DEPTH:
     case CVY_OP_DROPOUT: return check_probability(op->params.dropout.probability);
     default: return CVY_OK;
@@ -191,8 +199,9 @@ static cvy_status check_input(const cvy_op *op, const cvy_tensor *x)
         least = 4;
     } else if (goes_by_channels(op)) {
         least = 2;
-    } else if (op->kind == CVY_OP_DENSE || op->kind == CVY_OP_SOFTMAX_CROSS_ENTROPY ||
-               op->kind == CVY_OP_MEAN_SQUARED_ERROR) {
+    } else if (cvy_op_classifies(op->kind)) {
+        least = 2;
+    } else if (op->kind == CVY_OP_DENSE || op->kind == CVY_OP_MEAN_SQUARED_ERROR) {
         least = most = 2;
     }
     char text[CVY_SHAPE_TEXT];
@@ -229,6 +238,17 @@ static cvy_status compare_operand(const cvy_operand *operand, const cvy_tensor *
                 expected->grouped ? " (grouped)" : "");
     CVY_REQUIRE(found->dtype == expected->dtype, CVY_ERR_ARG, "operand %s is of type %s, expected %s",
                 cvy_role_name(operand->role), cvy_dtype_name(found->dtype), cvy_dtype_name(expected->dtype));
+    return CVY_OK;
+}
+
+/* Classes and the sums of soft Dice have no other format. */
+static cvy_status check_plain(const cvy_operand *operand)
+{
+    bool plain = operand->role == CVY_ROLE_OVERLAP ||
+                 (operand->role == CVY_ROLE_LABEL && operand->tensor.dtype == CVY_I32);
+    CVY_REQUIRE(!plain || operand->tensor.format == CVY_FORMAT_PLAIN, CVY_ERR_ARG,
+                "operand %s is in format %s, expected plain", cvy_role_name(operand->role),
+                cvy_format_name(operand->tensor.format));
     return CVY_OK;
 }
 
@@ -279,7 +299,7 @@ static cvy_status check_operands(const cvy_op *op, const cvy_tensor *x)
     const cvy_operand *output = cvy_op_find(op, CVY_ROLE_Y);
     output = output ? output : cvy_op_find(op, CVY_ROLE_DY);
     int64_t filters = output && output->tensor.shape.dims >= 2 ? output->tensor.shape.extent[1] : 1;
-    int64_t groups = op->kind == CVY_OP_CONVOLUTION ? op->params.window.groups : 1;
+    int64_t groups = cvy_op_convolves(op->kind) ? op->params.window.groups : 1;
     CVY_REQUIRE(filters % groups == 0 && (groups == 1 || x->shape.extent[1] % groups == 0), CVY_ERR_ARG,
                 "%" PRId64 " groups do not divide %" PRId64 " channels and %" PRId64 " filters", groups,
                 x->shape.extent[1], filters);
@@ -291,6 +311,7 @@ static cvy_status check_operands(const cvy_op *op, const cvy_tensor *x)
             expected.shape.extent[1] = found->extent[1];
         }
         CVY_TRY(compare_operand(&op->operand[i], &expected));
+        CVY_TRY(check_plain(&op->operand[i]));
     }
     if (op->kind == CVY_OP_CONCAT) {
         return check_concat(op, filters);

@@ -52,6 +52,7 @@ static uint64_t mix_params(uint64_t hash, const cvy_op *op)
     case CVY_OP_SQUARE_SUM:
     case CVY_OP_CLIP: return mix_squares(hash, &op->params.squares);
     case CVY_OP_CONVOLUTION:
+    case CVY_OP_TRANSPOSED_CONVOLUTION:
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return mix_window(hash, &op->params.window);
     case CVY_OP_POOL_ADAPTIVE:
@@ -66,6 +67,7 @@ static uint64_t mix_params(uint64_t hash, const cvy_op *op)
         return cvy_hash_word(hash, (uint64_t)op->params.norm.merged);
     case CVY_OP_LEAKY_RELU: return cvy_hash_real(hash, op->params.activation.slope);
     case CVY_OP_SOFTMAX_CROSS_ENTROPY: return cvy_hash_real(hash, op->params.loss.smoothing);
+    case CVY_OP_SOFT_DICE: return cvy_hash_real(hash, op->params.loss.epsilon);
     case CVY_OP_STOCHASTIC_DEPTH:
     case CVY_OP_DROPOUT:
         hash = cvy_hash_real(hash, op->params.dropout.probability);

@@ -54,6 +54,10 @@ static const test_shape large_shapes[] = {
     CASE("wide multiply", {.kind = CVY_OP_MULTIPLY}, DIMS(3, 300, 5, 5)),
     CASE("large stochastic depth", STOCHASTIC_DEPTH(0.4, 9), DIMS(7, 21, 15, 19)),
     CASE("large smoothed cross-entropy", SMOOTHED(0.1), DIMS(12, 1000), .samples = 11),
+    CASE("large cross-entropy of pixels", {.kind = CVY_OP_SOFTMAX_CROSS_ENTROPY}, DIMS(3, 5, 61, 67), .samples = 2),
+    CASE("large smoothed cross-entropy of voxels", SMOOTHED(0.1), DIMS(2, 3, 13, 19, 23)),
+    CASE("large dice", DICE(1.0), DIMS(3, 5, 61, 67), .samples = 2),
+    CASE("deep dice", DICE(1e-3), DIMS(2, 3, 13, 19, 23)),
     CASE("large concat", {.kind = CVY_OP_CONCAT}, DIMS(2, 13, 23, 17), .others = {16, 3}, .filters = 32),
     CASE("concat of large blocks", {.kind = CVY_OP_CONCAT}, DIMS(1, 32, 19, 21), .others = {16}, .filters = 48),
     CASE("large slice", SLICE(13), DIMS(2, 16, 23, 17), .filters = 32),
@@ -115,7 +119,7 @@ static void test_agrees_with_reference_in_every_format(void **state)
         check_shape(&test_shapes[i], &kinds[test_shapes[i].op.kind]);
     }
     for (int kind = 0; kind < CVY_OP_KIND_COUNT; kind++) {
-        bool left = kind == CVY_OP_CONVOLUTION || kind == CVY_OP_DENSE || kind == CVY_OP_CLIP;
+        bool left = cvy_op_has_weights((cvy_op_kind)kind) || kind == CVY_OP_CLIP;
         assert_int_equal(kinds[kind] == 0, left); /* products and a handful of doubles are for others */
     }
 }

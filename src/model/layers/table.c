@@ -28,7 +28,9 @@
     KIND(stochastic_depth)    \
     KIND(concat)              \
     KIND(group_norm)          \
-    KIND(local_response_norm)
+    KIND(local_response_norm) \
+    KIND(transposed_conv)     \
+    KIND(soft_dice)
 
 #define DECLARE(kind) extern const cvy_layer_kind cvy_layer_##kind;
 #define LIST(kind) &cvy_layer_##kind,
