@@ -198,11 +198,9 @@ static void test_a_long_entry_is_refused(void **state)
     assert_non_null(bytes);
     memcpy(bytes, &(uint64_t){BYTES}, 8);
     memcpy(bytes + 8, begin, sizeof begin - 1);
-    for (int i = sizeof begin - 1; i < BYTES; i++) {
-        bytes[8 + i] = "[],"[i % 3];
+    for (size_t i = 0; i < BYTES - (sizeof begin - 1); i++) {
+        bytes[8 + sizeof begin - 1 + i] = "[],"[i % 3];
     }
-    memcpy(bytes + 8 + sizeof begin - 1, "1,", 2);
-    bytes[8 + sizeof begin + 1] = ' ';
     assert_true(put_test_file(path, bytes, 8 + BYTES));
     free(bytes);
     assert_refused(path, "a value of more than 1048576 bytes");
