@@ -129,7 +129,7 @@ static const row rows[] = {
     {TEB, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory")}},
     {TEB, {CHOICE("precision", precision, precisions, "TYPE", "Floating type, fp64 on backend ref alone"),
            .aliases = "amp-dtype"}},
-    {TB, {TEXT("strategy", strategy, "NAME", "How the work is cut over ranks; this version has serial alone")}},
+    {TB, {TEXT("strategy", strategy, "STRATEGY", "How the work is cut over ranks; this version has serial alone")}},
     {CLI_BENCH, {WHOLE("iterations", iterations, 1, 1e9, "Iterations to measure"), .aliases = "num-bench-iter"}},
     {CLI_BENCH, {WHOLE("warmup", warmup, 0, 1e9, "Iterations before those that are measured"),
                  .aliases = "num-warm-iter"}},

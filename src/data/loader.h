@@ -26,7 +26,7 @@ typedef struct cvy_loader_options {
 /** One batch, valid until it is given back. */
 typedef struct cvy_batch {
     const float *x;      /**< samples * c*(d*)h*w, plain order */
-    const void *label;   /**< int32_t [samples], or float [samples * values] */
+    const void *label;   /**< int32_t [samples] or [samples * positions], or float [samples * values] */
     int64_t samples;     /**< the last of an epoch may have fewer */
     int64_t first;       /**< position in the epoch of its first sample */
     int slot;

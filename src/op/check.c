@@ -142,6 +142,12 @@ static cvy_status check_smoothing(double smoothing)
     return CVY_OK;
 }
 
+static cvy_status check_dice(double epsilon)
+{
+    CVY_REQUIRE(epsilon > 0.0, CVY_ERR_ARG, "epsilon %g, expected more than 0", epsilon);
+    return CVY_OK;
+}
+
 static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
 {
     if (op->kind == CVY_OP_SQUARE_SUM || op->kind == CVY_OP_CLIP) {
@@ -165,6 +171,7 @@ static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
     case CVY_OP_LOCAL_RESPONSE_NORM: return check_response(&op->params.response);
     case CVY_OP_LEAKY_RELU: return check_slope(op->params.activation.slope);
     case CVY_OP_SOFTMAX_CROSS_ENTROPY: return check_smoothing(op->params.loss.smoothing);
+    case CVY_OP_SOFT_DICE: return check_dice(op->params.loss.epsilon);
     case CVY_OP_STOCHASTIC_DEPTH:
     case CVY_OP_DROPOUT: return check_probability(op->params.dropout.probability);
     default: return CVY_OK;
@@ -188,8 +195,9 @@ static cvy_status check_input(const cvy_op *op, const cvy_tensor *x)
         least = 4;
     } else if (goes_by_channels(op)) {
         least = 2;
-    } else if (op->kind == CVY_OP_DENSE || op->kind == CVY_OP_SOFTMAX_CROSS_ENTROPY ||
-               op->kind == CVY_OP_MEAN_SQUARED_ERROR) {
+    } else if (cvy_op_classifies(op->kind)) {
+        least = 2;
+    } else if (op->kind == CVY_OP_DENSE || op->kind == CVY_OP_MEAN_SQUARED_ERROR) {
         least = most = 2;
     }
     char text[CVY_SHAPE_TEXT];
@@ -226,6 +234,17 @@ static cvy_status compare_operand(const cvy_operand *operand, const cvy_tensor *
                 expected->grouped ? " (grouped)" : "");
     CVY_REQUIRE(found->dtype == expected->dtype, CVY_ERR_ARG, "operand %s is of type %s, expected %s",
                 cvy_role_name(operand->role), cvy_dtype_name(found->dtype), cvy_dtype_name(expected->dtype));
+    return CVY_OK;
+}
+
+/* Classes and the sums of soft Dice have no other format. */
+static cvy_status check_plain(const cvy_operand *operand)
+{
+    bool plain = operand->role == CVY_ROLE_OVERLAP ||
+                 (operand->role == CVY_ROLE_LABEL && operand->tensor.dtype == CVY_I32);
+    CVY_REQUIRE(!plain || operand->tensor.format == CVY_FORMAT_PLAIN, CVY_ERR_ARG,
+                "operand %s is in format %s, expected plain", cvy_role_name(operand->role),
+                cvy_format_name(operand->tensor.format));
     return CVY_OK;
 }
 
@@ -288,6 +307,7 @@ static cvy_status check_operands(const cvy_op *op, const cvy_tensor *x)
             expected.shape.extent[1] = found->extent[1];
         }
         CVY_TRY(compare_operand(&op->operand[i], &expected));
+        CVY_TRY(check_plain(&op->operand[i]));
     }
     if (op->kind == CVY_OP_CONCAT) {
         return check_concat(op, filters);

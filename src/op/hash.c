@@ -66,6 +66,7 @@ static uint64_t mix_params(uint64_t hash, const cvy_op *op)
         return cvy_hash_word(hash, (uint64_t)op->params.norm.count);
     case CVY_OP_LEAKY_RELU: return cvy_hash_real(hash, op->params.activation.slope);
     case CVY_OP_SOFTMAX_CROSS_ENTROPY: return cvy_hash_real(hash, op->params.loss.smoothing);
+    case CVY_OP_SOFT_DICE: return cvy_hash_real(hash, op->params.loss.epsilon);
     case CVY_OP_STOCHASTIC_DEPTH:
     case CVY_OP_DROPOUT:
         hash = cvy_hash_real(hash, op->params.dropout.probability);

@@ -45,7 +45,7 @@ static cvy_status evaluate_batches(cvy_session *session, const cvy_train_options
         sum->samples += batch.samples;
         sum->correct += result.correct;
         sum->loss += result.loss;
-        sum->accuracy = session->classes ? (double)sum->correct / (double)sum->samples : NAN;
+        sum->accuracy = cvy_session_accuracy(session, sum->correct, sum->samples);
         cvy_loader_release(loader, &batch);
         tell_progress(observer, sum, total, start_s);
         if (options->stop && *options->stop) {
@@ -65,7 +65,7 @@ cvy_status cvy_session_evaluate(cvy_session *session, const cvy_train_options *o
     CVY_TRY_GOTO(status, done, cvy_loader_start(loader, 0, 0));
     CVY_TRY_GOTO(status, done, evaluate_batches(session, options, loader, observer, &sum));
     sum.loss = sum.samples ? sum.loss / (double)sum.samples : NAN;
-    sum.accuracy = sum.samples && session->classes ? (double)sum.correct / (double)sum.samples : NAN;
+    sum.accuracy = sum.samples ? cvy_session_accuracy(session, sum.correct, sum.samples) : NAN;
     sum.seconds = cvy_clock_s() - start_s;
     sum.images_per_s = sum.seconds > 0.0 ? (double)sum.samples / sum.seconds : 0.0;
     *evaluation_out = sum;

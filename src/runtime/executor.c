@@ -143,7 +143,7 @@ static cvy_status take_batch(const cvy_executor *e, const cvy_schedule *s, const
         return fill_input(e, s, s->label_buffer, batch->label, batch->samples);
     }
     memset(locate(e, s, s->label_buffer), 0, (size_t)label->bytes);
-    memcpy(locate(e, s, s->label_buffer), batch->label, (size_t)batch->samples * sizeof(int32_t));
+    memcpy(locate(e, s, s->label_buffer), batch->label, (size_t)(label->bytes / s->batch * batch->samples));
     return CVY_OK;
 }
 

@@ -44,7 +44,7 @@ static cvy_executor_batch fill_batch(const cvy_session *session, int64_t batch)
     int64_t elements = batch * cvy_shape_elements(&session->model->layer[0].output);
     int64_t outputs = session->model->layer[cvy_model_output(session->model)].output.extent[1];
     void *label = (unsigned char *)x + cvy_round_up(elements * (int64_t)sizeof(float), 64);
-    int64_t labels = session->classes ? batch : batch * outputs;
+    int64_t labels = batch * cvy_shape_elements(&session->label);
     double pair[2];
     for (int64_t i = 0; i < elements; i++) {
         cvy_words words = cvy_random_words(1, CVY_PURPOSE_SYNTHETIC_DATA, 0, 0, (uint32_t)(i >> 32), (uint32_t)i);

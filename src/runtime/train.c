@@ -46,7 +46,7 @@ static cvy_status evaluate_epoch(cvy_training *t, const epoch_start *start, cvy_
         .epoch = p->epoch + 1,
         .step = p->step,
         .loss = p->epoch_loss_sum / (double)p->sample,
-        .train_accuracy = t->session.classes ? (double)p->epoch_correct / (double)p->sample : NAN,
+        .train_accuracy = cvy_session_accuracy(&t->session, p->epoch_correct, p->sample),
         .validation_loss = evaluation.loss,
         .validation_accuracy = evaluation.accuracy,
         .seconds = seconds,

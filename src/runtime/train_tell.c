@@ -71,7 +71,7 @@ static void tell_progress(const cvy_training *t, double loss, double accuracy, d
 
 void cvy_training_tell_step(cvy_training *t, const cvy_batch *batch, const cvy_executor_result *result, double rate)
 {
-    double accuracy = t->session.classes ? (double)result->correct / (double)batch->samples : NAN;
+    double accuracy = cvy_session_accuracy(&t->session, result->correct, batch->samples);
     count_shown_rate(t, batch->samples);
     tell_progress(t, result->loss, accuracy, rate);
     cvy_run_folder_note_step(&t->folder, &t->position, result->loss, accuracy, t->shown_rate, rate);

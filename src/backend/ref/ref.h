@@ -158,6 +158,8 @@ cvy_status cvy_ref_multiply_backward(const cvy_ref_kernel *kernel, const cvy_run
 
 cvy_status cvy_ref_cross_entropy_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_cross_entropy_data(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_dice_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_dice_data(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_squared_error_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_squared_error_data(const cvy_ref_kernel *kernel, const cvy_run *run);
 

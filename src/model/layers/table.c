@@ -29,7 +29,8 @@
     KIND(concat)              \
     KIND(group_norm)          \
     KIND(local_response_norm) \
-    KIND(transposed_conv)
+    KIND(transposed_conv)     \
+    KIND(soft_dice)
 
 #define DECLARE(kind) extern const cvy_layer_kind cvy_layer_##kind;
 #define LIST(kind) &cvy_layer_##kind,
