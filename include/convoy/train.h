@@ -74,10 +74,13 @@ typedef struct cvy_train_options {
     const char *milestones;       /**< multistep: epochs that rise, such as "30,60,80" */
     double power;                 /**< polynomial */
     const char *out;              /**< folder of the run; NULL: nothing is written */
-    const char *resume;           /**< folder of a run to go on with; NULL: start anew */
+    const char *resume;           /**< folder of a run to go on with, with its seed, batch, kind of data and number of
+                                       training samples; NULL: start anew */
     const char *weights;          /**< safetensors file to start from; NULL: initialise */
     int64_t checkpoint_every;     /**< iterations; 0: at the end of every epoch */
     int keep_checkpoints;         /**< last so many, besides the best */
+    bool no_metrics_rates;        /**< metrics.jsonl leaves out images_per_s, which a clock measures: runs alike then
+                                       write files alike, byte for byte */
     const char *timeline;         /**< Chrome trace file; NULL: none */
     int64_t timeline_steps;       /**< iterations that the timeline holds, from the first on */
     const volatile int *stop;     /**< a signal handler sets it to nonzero: the training saves and answers
@@ -208,8 +211,9 @@ typedef struct cvy_evaluation {
  * Not collective (one rank).
  *
  * @param[in]  model          finished, borrowed
- * @param[in]  checkpoint     a checkpoint folder, a run folder (its best, else its newest checkpoint), a safetensors
- *                            file; of a checkpoint the averages, where `ema` is not 0
+ * @param[in]  checkpoint     a run's folder (its best, else its newest checkpoint), a folder of checkpoints (the newest
+ *                            whole one), a checkpoint's folder, a safetensors file; of a checkpoint the averages, where
+ *                            `ema` is not 0
  * @param[in]  options        data, test_samples, batch, seed, threads, backend, layout, precision, ema and stop are
  *                            used
  * @param[in]  observer       progress alone is called; may be NULL

@@ -7,11 +7,11 @@
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/memory_limit.h"
 #include "base/text.h"
 
 enum { HUGE_PAGE_BYTES = 2 << 20, LARGE_BYTES = 64 << 20 };
@@ -150,7 +150,7 @@ cvy_status cvy_arena_create(size_t bytes, cvy_arena *arena_out)
     if (must_fail()) {
         return cvy_fail(CVY_ERR_MEMORY, "no memory for an arena of %zu bytes", bytes);
     }
-    size_t available = find_available_bytes();
+    size_t available = cvy_memory_find_available_bytes("");
     CVY_REQUIRE(mapped <= available, CVY_ERR_MEMORY, "no memory for %s of tensors, %s are available; a smaller batch "
                 "needs less", cvy_print_bytes((double)bytes, need), cvy_print_bytes((double)available, free_text));
     /* aligned_alloc would do, but mmap gives whole pages that go back to the system at once */

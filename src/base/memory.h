@@ -53,7 +53,7 @@ enum { CVY_ARENA_ALIGNMENT = 64 };
  *
  * @param[in]  bytes      may be 0
  * @param[out] arena_out  released with cvy_arena_destroy()
- * @retval CVY_ERR_MEMORY the system has no more
+ * @retval CVY_ERR_MEMORY the system has no more, or a control group (a container, a batch job) allows no more
  */
 cvy_status cvy_arena_create(size_t bytes, cvy_arena *arena_out);
 

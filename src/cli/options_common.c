@@ -75,8 +75,8 @@ static const row rows[] = {
     {T, {REAL("hflip", train.hflip, 0, 1, "Probability that a training sample is mirrored, left to right")}},
     {T, {TEXT("weights", train.weights, "FILE", "Start from the weights of a safetensors file, such as a saved "
               "state_dict"), .aliases = "initial-checkpoint"}},
-    {CLI_EVAL, {TEXT("checkpoint", checkpoint, "PATH", "Weights to evaluate: a checkpoint, a run or a safetensors "
-                     "file")}},
+    {CLI_EVAL, {TEXT("checkpoint", checkpoint, "PATH", "Weights to evaluate: a run, its checkpoints, one of them "
+                     "or a safetensors file")}},
     {TEB, {BATCH}},
     {CLI_MODEL, {BATCH, .fallback = "1"}},
     {CLI_MODEL, {FLAG("list", list, "List the models of the zoo and their options")}},
@@ -144,6 +144,8 @@ static const row rows[] = {
                "of each epoch"), .aliases = "recovery-interval"}},
     {T, {WHOLE("keep-checkpoints", keep_checkpoints, 1, 1e6, "Keep the last N checkpoints, and the best"),
          .aliases = "checkpoint-hist"}},
+    {T, {FLAG("no-metrics-rates", train.no_metrics_rates, "Leave images_per_s, which a clock measures, out of "
+              "metrics.jsonl: two runs alike then write the same bytes")}},
 
     HEADING("Output"),
     {CLI_TRAIN | CLI_BENCH, {FLAG("log-view", log_view, "Print the time of every kind of step at the end")}},

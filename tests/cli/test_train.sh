@@ -49,6 +49,22 @@ has out '"samples":64,'
 has out '"data":"digits"'
 expect 0 "$convoy" eval lenet5 --checkpoint "$a" --data digits --test-samples 64 --threads 1
 has out "of 64 samples"
+# a run's checkpoints, the newest of them, its file: the same weights, and the run's options are found from each
+step=$(dirname "$b")
+expect 0 "$convoy" eval "$step" --json --threads 1
+result=$(grep -o '"correct":.*"loss":[^,]*' out)
+for of_run in "$(dirname "$step")" "$(dirname "$step")/" "$step/" "$b"; do
+    expect 0 "$convoy" eval "$of_run" --json --threads 1
+    [ "$(grep -o '"correct":.*"loss":[^,]*' out)" = "$result" ] || fail "eval $of_run: other figures: $(cat out)"
+    expect 0 "$convoy" eval lenet5 --checkpoint "$of_run" --data digits --test-samples 64 --batch 32 --json --threads 1
+    [ "$(grep -o '"correct":.*"loss":[^,]*' out)" = "$result" ] || fail "eval --checkpoint $of_run: $(cat out)"
+done
+(cd "$step" && "$convoy" eval . --threads 1 --quiet >/dev/null 2>&1) || fail "eval of the folder that one is in"
+mkdir nothing
+expect 7 "$convoy" eval lenet5 --checkpoint nothing --data digits
+has err "error: nothing: no checkpoint in it; expected a run, its folder of checkpoints, a checkpoint or a safetensors"
+expect 7 "$convoy" eval lenet5 --checkpoint gone --data digits
+has err "error: gone: there is nothing of that name; expected a run, its folder of checkpoints"
 expect 2 "$convoy" eval lenet5 --data digits
 has err "error: convoy eval needs weights"
 
