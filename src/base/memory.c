@@ -38,33 +38,11 @@ static void *exhausted(size_t count, size_t size)
     return NULL;
 }
 
-/*
- * Bytes that can be had without ending some process, by /proc/meminfo (kB); SIZE_MAX where it does not say. The system
- * maps more than it has and kills whoever touches too much: a batch too large must be told before.
- */
-static size_t find_available_bytes(void)
-{
-    char line[128];
-    unsigned long long kilobytes, total = 0;
-    int found = 0;
-    FILE *file = fopen("/proc/meminfo", "re");
-    while (file && found < 2 && fgets(line, sizeof line, file)) {
-        if (sscanf(line, "MemAvailable: %llu", &kilobytes) == 1 || sscanf(line, "SwapFree: %llu", &kilobytes) == 1) {
-            total += kilobytes;
-            found++;
-        }
-    }
-    if (file) {
-        fclose(file);
-    }
-    return found == 2 ? (size_t)total * 1024 : SIZE_MAX;
-}
-
 /* Whether so much can be had; worded where it cannot. A file may be a hole for the most: no disk bounds its size. */
 static bool is_available(size_t bytes)
 {
     char need[CVY_UNIT_TEXT], free_text[CVY_UNIT_TEXT];
-    size_t available = bytes < LARGE_BYTES ? SIZE_MAX : find_available_bytes();
+    size_t available = bytes < LARGE_BYTES ? SIZE_MAX : cvy_memory_find_available_bytes("");
     if (bytes > available) {
         (void)cvy_fail(CVY_ERR_MEMORY, "no memory for %s, %s are available", cvy_print_bytes((double)bytes, need),
                        cvy_print_bytes((double)available, free_text));

@@ -226,8 +226,8 @@ put_weights() { # LENGTH TEXT...: the length in eight bytes of escapes, the piec
 }
 weights "pipe.yaml: not a regular file" pipe.yaml
 weights "/dev/zero: not a regular file" /dev/zero
-weights "./state.json: No such file or directory" .
-weights "none: No such file or directory" none
+weights ".: no checkpoint in it; expected a run" .
+weights "none: there is nothing of that name; expected a run" none
 put_weights '' </dev/null
 weights "w: 0 bytes: not a safetensors file, or cut off" w
 printf '{}' | put_weights '\377\377\377\377\377\377\377\377'
