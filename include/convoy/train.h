@@ -55,6 +55,11 @@ typedef struct cvy_train_options {
     int data_threads;             /**< that read samples ahead; 0 is 1 */
     const char *backend;          /**< NULL: the fastest in this build */
     const char *layout;           /**< auto, plain, channels-last, blocked; NULL is auto */
+    const char *recompute;        /**< which activations backward makes again rather than finding them kept, with the
+                                       same results bit for bit: none, cheap (norms, activations, sums, concats), all
+                                       (everything between layers that the plan chooses); NULL is none */
+    int micro_batches;            /**< parts that each batch goes through in, their gradients summed: less memory, the
+                                       same update but for batch norms, which see a part at a time; 0 is 1 */
     bool double_precision;        /**< f64; backend ref alone has it */
     cvy_optimizer_name optimizer; /**< the rule that updates the weights */
     double learning_rate;         /**< base, after warm-up */

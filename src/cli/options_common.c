@@ -22,6 +22,7 @@ static const char *const schedules[] = {
     NULL,
 };
 static const char *const layouts[] = {"auto", "plain", "channels-last", "blocked", NULL};
+static const char *const recomputes[] = {"none", "cheap", "all", NULL};
 static const char *const precisions[] = {[CLI_FP32] = "fp32", [CLI_FP64] = "fp64", NULL};
 
 typedef struct row {
@@ -119,6 +120,13 @@ static const row rows[] = {
     {T, {REAL("power", train.power, 0, 100, "Exponent of --schedule polynomial")}},
     {T, {WHOLE("seed", train.seed, 0, MANY, "Seed of all random numbers: the same seed, the same run")}},
 
+    HEADING("Memory"),
+    {TB, {CHOICE("recompute", recompute, recomputes, "WHAT", "Activations that backward makes again rather than "
+                 "finding them kept, with the same results: cheap drops norms, activations, sums and concats, all "
+                 "everything between layers that the plan chooses")}},
+    {TEB, {WHOLE("micro-batches", micro_batches, 1, 1 << 20, "Parts that each batch goes through in, their gradients "
+                 "summed for one update"), .aliases = "accumulate grad-accum-steps"}},
+
     HEADING("Machine"),
     {TEB, {.letter = 't', WHOLE("threads", threads, 0, 4096, "Threads that compute; 0: one for each core that this "
                                 "process may use"), .aliases = "threads-per-rank"}},
@@ -163,7 +171,7 @@ _Static_assert(sizeof(cvy_optimizer_name) == sizeof(int) && sizeof(cvy_rate_kind
 
 const cli_options cli_options_init = {
     .train = CVY_TRAIN_OPTIONS_INIT, .strategy = "serial", .keep_checkpoints = 2, .warmup = 3, .iterations = 20,
-    .data_threads = 1,
+    .data_threads = 1, .micro_batches = 1,
 };
 
 void cli_select_options(unsigned commands, cvy_option option_out[CLI_MAX_OPTIONS])
@@ -192,6 +200,8 @@ static cvy_status complete_options(cli_options *options)
     train->data_threads = (int)options->data_threads;
     train->keep_checkpoints = (int)options->keep_checkpoints;
     train->layout = layouts[options->layout];
+    train->recompute = recomputes[options->recompute];
+    train->micro_batches = (int)options->micro_batches;
     train->double_precision = options->precision == CLI_FP64;
     CVY_REQUIRE(!train->double_precision || !train->backend || strcmp(train->backend, "ref") == 0, CVY_ERR_INPUT,
                 "--precision fp64 runs on backend ref alone, found --backend %.60s", train->backend);
