@@ -231,7 +231,7 @@ cvy_status cvy_evaluate(const cvy_model *model, const char *checkpoint, const cv
 /** Throughput of training on random data: medians over the iterations. Release with cvy_throughput_clear(). */
 typedef struct cvy_throughput {
     double images_per_s, iteration_s;
-    double forward_s, backward_s, update_s, communication_s;
+    double forward_s, recompute_s, backward_s, update_s, communication_s;
     double iteration_quartile_s[2]; /**< a quarter of the iterations took less than the first, more than the second */
     double floor_s;                 /**< no iteration can be faster, at the rates below */
     double peak_flops;              /**< flop/s, measured in this run */

@@ -94,10 +94,28 @@ expect 2 "$convoy" train lenet5 $small --backend none
 # bench: the keys of the contract, in order
 expect 0 "$convoy" bench lenet5 --batch 8 --threads 1 --warmup 1 --iterations 2 --json
 keys="model strategy ranks threads_per_rank global_batch precision images_per_s iteration_s floor_s forward_s"
-keys="$keys backward_s update_s communication_s peak_memory_bytes"
+keys="$keys backward_s update_s communication_s peak_memory_bytes recompute_s"
 [ "$(grep -o '"[a-z_]*":' out | tr -d '":' | paste -sd' ')" = "$keys" ] || fail "keys of bench: $(cat out)"
 has out '"model":"lenet5","strategy":"serial","ranks":1,"threads_per_rank":1,"global_batch":8,"precision":"fp32",'
 expect 0 "$convoy" bench lenet5 --batch 8 --threads 1 --warmup 1 --iterations 2
 has out "floor"
+grep -q recompute out && fail "bench tells of recomputation where there is none: $(cat out)"
+expect 0 "$convoy" bench resnet18:size=32,classes=10 --batch 4 --threads 1 --warmup 0 --iterations 1 --recompute cheap
+has out "  recompute "
+
+# less memory, the same bits; a batch in parts says so in the plan
+for what in none cheap all; do
+    expect 0 "$convoy" train resnet18:size=32,classes=10 --data random --train-samples 12 --test-samples 4 --batch 4 \
+        --threads 1 --steps 2 --recompute $what --out recompute-$what
+    has recompute-$what/plan.yaml "recompute: $what"
+    cmp -s recompute-none/checkpoints/step-00000002/model.safetensors \
+        recompute-$what/checkpoints/step-00000002/model.safetensors || fail "--recompute $what: other weights"
+done
+expect 0 "$convoy" train lenet5 $small --steps 2 --micro-batches 3 --out parts
+has parts/plan.yaml "micro-batches: 3"
+expect 2 "$convoy" train lenet5 $small --micro-batches 100000
+has err "error: micro-batches: expected 1 to the batch of"
+expect 2 "$convoy" train lenet5 $small --recompute some
+has err "none"
 
 finish
