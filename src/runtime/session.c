@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "machine/machine.h"
+#include "runtime/formats.h"
 
 enum { DATA_SLOTS = 3 };
 
@@ -27,17 +28,17 @@ static const struct {
 
 static cvy_status find_layout(const char *name, cvy_layout_choice *choice_out)
 {
-    static const char *const names[] = {[CVY_LAYOUT_AUTO] = "auto",
-                                        [CVY_LAYOUT_PLAIN] = "plain",
-                                        [CVY_LAYOUT_CHANNELS_LAST] = "channels-last",
-                                        [CVY_LAYOUT_BLOCKED] = "blocked"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(name ? name : "auto", names[i]) == 0) {
+    if (name && strcmp(name, "measure") == 0) { /* as auto, but for what is remembered: see runtime/formats.h */
+        *choice_out = CVY_LAYOUT_AUTO;
+        return CVY_OK;
+    }
+    for (int i = CVY_LAYOUT_AUTO; i <= CVY_LAYOUT_BLOCKED; i++) {
+        if (strcmp(name ? name : "auto", cvy_layout_choice_name((cvy_layout_choice)i)) == 0) {
             *choice_out = (cvy_layout_choice)i;
             return CVY_OK;
         }
     }
-    return cvy_fail(CVY_ERR_INPUT, "no layout '%s'; there are auto, plain, channels-last, blocked", name);
+    return cvy_fail(CVY_ERR_INPUT, "no layout '%s'; there are auto, measure, plain, channels-last, blocked", name);
 }
 
 static cvy_status find_recompute(const char *name, cvy_recompute *recompute_out)
@@ -187,7 +188,7 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
     CVY_REQUIRE(!options->double_precision || !options->backend || strcmp(options->backend, "ref") == 0, CVY_ERR_INPUT,
                 "backend %s computes in single precision; double precision is for backend ref", options->backend);
     CVY_TRY(cvy_backend_chain_find(options->double_precision ? "ref" : options->backend, &wanted.backends));
-    CVY_TRY(cvy_plan_create(session->model, &wanted, &session->plan));
+    CVY_TRY(cvy_formats_plan(session->model, options, &wanted, session->threads, &session->plan));
     return check_memory(session);
 }
 
