@@ -22,7 +22,7 @@ static const char *const schedules[] = {
     [CVY_RATE_POLYNOMIAL] = "polynomial",
     NULL,
 };
-static const char *const layouts[] = {"auto", "measure", "plain", "channels-last", "blocked", NULL};
+static const char *const layouts[] = {"auto", "measure", "rule", "plain", "channels-last", "blocked", NULL};
 static const char *const recomputes[] = {"none", "cheap", "all", NULL};
 static const char *const precisions[] = {[CLI_FP32] = "fp32", [CLI_FP64] = "fp64", NULL};
 
@@ -136,9 +136,9 @@ static const row rows[] = {
     {TEB, {TEXT("backend", train.backend, "BACKEND", "Kernels to compute with: onednn, cpu or ref; where not "
                 "given, the fastest of this build")}},
     {TEB, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory; auto: the fastest that was "
-                  "measured for this model, batch and machine, measure: measured anew")}},
+                  "measured for this model, batch and machine, measure: measured anew, rule: without measuring")}},
     {CLI_TRAIN | CLI_BENCH, {TEXT("cache", train.cache, "DIR", "Folder that remembers what was measured, by default "
-                                  "convoy in $XDG_CACHE_HOME or ~/.cache; empty: nothing is measured")}},
+                                  "convoy in $XDG_CACHE_HOME or ~/.cache")}},
     {TEB, {CHOICE("precision", precision, precisions, "TYPE", "Floating type, fp64 on backend ref alone"),
            .aliases = "amp-dtype"}},
     {TB, {TEXT("strategy", strategy, "STRATEGY", "How the work is cut over ranks; this version has serial alone")}},
@@ -193,13 +193,12 @@ void cli_select_options(unsigned commands, cvy_option option_out[CLI_MAX_OPTIONS
     option_out[count] = (cvy_option){.name = NULL};
 }
 
-/* Where measured formats are remembered: as asked, else where the system keeps such things; "" is nowhere. */
+/* Where measured formats are remembered: as asked, else where the system keeps such things. */
 static void find_cache(cli_options *options)
 {
     const char *folder = getenv("XDG_CACHE_HOME");
     const char *home = getenv("HOME");
     if (options->train.cache) {
-        options->train.cache = options->train.cache[0] ? options->train.cache : NULL;
         return;
     }
     int bytes = folder && folder[0] == '/'

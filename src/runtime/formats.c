@@ -111,7 +111,7 @@ cvy_status cvy_formats_plan(const cvy_model *model, const cvy_train_options *opt
     }
     cvy_free(path);
     if (!wanted->training || wanted->layout != CVY_LAYOUT_AUTO || wanted->dtype != CVY_F32 || !options->cache ||
-        wanted->backends.count < 2) {
+        wanted->backends.count < 2 || (options->layout && strcmp(options->layout, "rule") == 0)) {
         return cvy_plan_create(model, wanted, plan_out);
     }
     if (cvy_folder_create(options->cache, CVY_ERR_IO) != CVY_OK) { /* what is not remembered had better not vary */

@@ -11,7 +11,8 @@
  * A run that is resumed has the formats of its plan.yaml, where this machine has vectors as wide. Otherwise, with
  * layout `auto` and a folder to remember in, formats are those that were measured for this model, batch, threads and
  * kind of processor before, or are measured now and remembered; of processes that measure at the same time all take
- * the first one's. So the same command makes the same plan. Without such a folder they are decided by rule.
+ * the first one's. So the same command makes the same plan. Without such a folder, or with layout `rule`, they are
+ * decided by rule.
  *
  * @param[in]  wanted   complete but for layouts and formats
  * @param[in]  threads  that are set

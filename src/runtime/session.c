@@ -28,7 +28,7 @@ static const struct {
 
 static cvy_status find_layout(const char *name, cvy_layout_choice *choice_out)
 {
-    if (name && strcmp(name, "measure") == 0) { /* as auto, but for what is remembered: see runtime/formats.h */
+    if (name && (strcmp(name, "measure") == 0 || strcmp(name, "rule") == 0)) { /* as auto: see runtime/formats.h */
         *choice_out = CVY_LAYOUT_AUTO;
         return CVY_OK;
     }
@@ -38,7 +38,8 @@ static cvy_status find_layout(const char *name, cvy_layout_choice *choice_out)
             return CVY_OK;
         }
     }
-    return cvy_fail(CVY_ERR_INPUT, "no layout '%s'; there are auto, measure, plain, channels-last, blocked", name);
+    return cvy_fail(CVY_ERR_INPUT, "no layout '%s'; there are auto, measure, rule, plain, channels-last, blocked",
+                    name);
 }
 
 static cvy_status find_recompute(const char *name, cvy_recompute *recompute_out)
