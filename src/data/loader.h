@@ -63,6 +63,12 @@ cvy_status cvy_loader_next(cvy_loader *loader, cvy_batch *batch_out);
 /** Give a batch's slot back for reading ahead; in any order, the end's empty batch too. */
 void cvy_loader_release(cvy_loader *loader, const cvy_batch *batch);
 
+/**
+ * Drop what is being read and wait until no thread reads: then the slots' memory is the caller's, but for batches that
+ * it holds, until the next start. cvy_loader_next() tells the end of the epoch.
+ */
+void cvy_loader_stop(cvy_loader *loader);
+
 /** Seconds that cvy_loader_next() waited, since creation. */
 double cvy_loader_wait_s(const cvy_loader *loader);
 

@@ -103,6 +103,8 @@ static cvy_status check_batch_norm(const cvy_op_params_norm *norm, cvy_op_pass p
     CVY_REQUIRE(norm->epsilon >= 0.0 && norm->momentum >= 0.0 && norm->momentum <= 1.0, CVY_ERR_ARG,
                 "epsilon %g, momentum %g", norm->epsilon, norm->momentum);
     CVY_REQUIRE(!counted || norm->count >= 1, CVY_ERR_ARG, "statistics over %" PRId64 " elements", norm->count);
+    CVY_REQUIRE(pass != CVY_PASS_MERGE || (norm->merged >= 1 && norm->merged < norm->count), CVY_ERR_ARG,
+                "statistics of %" PRId64 " elements become those of %" PRId64, norm->merged, norm->count);
     return CVY_OK;
 }
 
@@ -181,7 +183,8 @@ static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
 /* Whether the channels are a dimension of their own to a kind. */
 static bool goes_by_channels(const cvy_op *op)
 {
-    return (op->kind == CVY_OP_BATCH_NORM && op->pass != CVY_PASS_COMMIT) || op->kind == CVY_OP_GROUP_NORM ||
+    bool vectors = op->pass == CVY_PASS_COMMIT || op->pass == CVY_PASS_MERGE;
+    return (op->kind == CVY_OP_BATCH_NORM && !vectors) || op->kind == CVY_OP_GROUP_NORM ||
            op->kind == CVY_OP_LOCAL_RESPONSE_NORM || op->kind == CVY_OP_CONCAT || op->kind == CVY_OP_SLICE ||
            op->kind == CVY_OP_MULTIPLY;
 }
@@ -190,7 +193,8 @@ static bool goes_by_channels(const cvy_op *op)
 static cvy_status check_input(const cvy_op *op, const cvy_tensor *x)
 {
     int least = 1;
-    int most = is_optimizer(op) || op->kind == CVY_OP_REORDER ? CVY_MAX_DIMS : 5;
+    bool any = is_optimizer(op) || op->kind == CVY_OP_REORDER || op->kind == CVY_OP_ADD; /* also weights */
+    int most = any ? CVY_MAX_DIMS : 5;
     if (has_window(op) || op->kind == CVY_OP_POOL_GLOBAL || op->kind == CVY_OP_POOL_ADAPTIVE) {
         least = 4;
     } else if (goes_by_channels(op)) {

@@ -92,6 +92,7 @@ static const unit_cost unit_costs[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_GRAD_STATS] = {CVY_ROLE_X, 4}, /* sum; difference, product, sum */
             [CVY_PASS_GRAD_APPLY] = {CVY_ROLE_X, 4}, /* a dy + b x + c */
             [CVY_PASS_COMMIT] = {CVY_ROLE_MEAN, 7},  /* two interpolations, one unbiasing */
+            [CVY_PASS_MERGE] = {CVY_ROLE_MEAN, 9},   /* a difference, two for the mean, six for the variance */
         },
     [CVY_OP_RELU] =
         {

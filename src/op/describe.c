@@ -69,13 +69,14 @@ static cvy_status slide_window(const cvy_op *op, cvy_shape *shape)
     for (int axis = 0; axis < 3; axis++) {
         int64_t positions = transposed ? cvy_window_input(window, axis, space[axis])
                                        : cvy_window_output(window, axis, space[axis]);
-        bool fits = positions >= 1 && (cvy_op_convolves(op->kind) ||
-                                       sees_elements(window, axis, space[axis], positions));
-        CVY_REQUIRE(fits, CVY_ERR_INPUT,
+        bool sees = positions < 1 || cvy_op_convolves(op->kind) ||
+                    sees_elements(window, axis, space[axis], positions);
+        CVY_REQUIRE(positions >= 1 && sees, CVY_ERR_INPUT,
                     "a window of %" PRId64 " along %c (stride %" PRId64 ", dilation %" PRId64 ", padding %" PRId64
-                    " and %" PRId64 ") does not fit into an input of %s",
+                    " and %" PRId64 ") %s an input of %s",
                     window->kernel[axis], "dhw"[axis], window->stride[axis], window->dilation[axis],
-                    window->before[axis], window->after[axis], cvy_shape_print(shape, text));
+                    window->before[axis], window->after[axis],
+                    sees ? "does not fit into" : "would lie in the padding alone, of", cvy_shape_print(shape, text));
         space[axis] = positions;
     }
     for (int axis = 5 - shape->dims; axis < 3; axis++) {

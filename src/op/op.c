@@ -54,6 +54,7 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_GRAD_STATS] = {6, {R(X), R(DY), R(MEAN), R(VARIANCE), W(DW), W(DB)}},
             [CVY_PASS_GRAD_APPLY] = {8, {R(X), R(DY), R(W), R(MEAN), R(VARIANCE), R(DW), R(DB), W(DX)}},
             [CVY_PASS_COMMIT] = {4, {R(MEAN), R(VARIANCE), U(RUNNING_MEAN), U(RUNNING_VARIANCE)}},
+            [CVY_PASS_MERGE] = {4, {R(MEAN), R(VARIANCE), U(RUNNING_MEAN), U(RUNNING_VARIANCE)}},
         },
     [CVY_OP_RELU] =
         {
@@ -268,6 +269,7 @@ const char *cvy_op_pass_name(cvy_op_pass pass)
         [CVY_PASS_GRAD_APPLY] = "grad-apply",
         [CVY_PASS_COMMIT] = "commit",
         [CVY_PASS_UPDATE] = "update",
+        [CVY_PASS_MERGE] = "merge",
     };
     return name[pass];
 }

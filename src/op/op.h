@@ -33,6 +33,10 @@
  *                 dw = sum dy (x - mean) / sqrt(variance + epsilon), db = sum dy, dx = PyTorch's, all terms.
  *                 COMMIT: running = (1 - momentum) running + momentum new, with the variance times
  *                 count / (count - 1) (count 1: as it is).
+ *                 MERGE: the running ones stand for `merged` elements and become those of `count`; with d = mean -
+ *                 running mean and s = 1 - merged / count: running mean += s d, running variance = (1 - s) running +
+ *                 s variance + s (1 - s) d^2 (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
+ *                 computing sample variances", 1979).
  * RELU            y = max(x, 0); dx = y > 0 ? dy : 0. NaN stays NaN, here and in the activations that follow.
  * RELU6           y = min(max(x, 0), 6); dx = 0 < y < 6 ? dy : 0.
  * LEAKY_RELU      y = x > 0 ? x : slope x; dx = y > 0 ? dy : slope dy (slope >= 0, so y tells the sign of x).
@@ -144,6 +148,7 @@ typedef enum cvy_op_pass {
     CVY_PASS_GRAD_APPLY, /**< batch norm: dx from those sums */
     CVY_PASS_COMMIT,     /**< batch norm: running statistics; once a mini-batch, never on recomputation */
     CVY_PASS_UPDATE,     /**< optimizers */
+    CVY_PASS_MERGE,      /**< batch norm: statistics of some elements join those of others */
     CVY_PASS_COUNT
 } cvy_op_pass;
 
@@ -205,7 +210,8 @@ typedef struct cvy_op_params_norm {
     double epsilon;
     double momentum;   /**< running = (1 - momentum) running + momentum new */
     int64_t count;     /**< elements a channel that statistics were taken over, all ranks (COMMIT's unbiasing,
-                            GRAD_APPLY's means; BACKWARD is local and counts x) */
+                            GRAD_APPLY's means; BACKWARD is local and counts x); MERGE: after it */
+    int64_t merged;    /**< MERGE: elements that the running ones stood for before it */
 } cvy_op_params_norm;
 
 typedef struct cvy_op_params_adaptive {

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "runtime/checkpoint.h"
 #include "runtime/session.h"
@@ -74,33 +73,24 @@ done:
     return status;
 }
 
-/* A safetensors file, a checkpoint's folder, or a run's. */
-static cvy_status load_weights(const char *checkpoint, cvy_executor *executor, const cvy_model *model, bool averages)
+static cvy_status load_checkpoint(const char *path, cvy_state *state, const cvy_model *model, bool averages)
 {
     cvy_position position;
-    cvy_status status = CVY_OK;
-    char *folder = NULL;
-    char *found = NULL;
+    CVY_TRY(cvy_checkpoint_load(path, state, &position));
+    CVY_REQUIRE(position.model_hash == cvy_model_hash(model), CVY_ERR_CHECKPOINT,
+                "%s: saved from another model than %s", path, cvy_model_name(model));
+    return averages ? cvy_checkpoint_load_averages(path, state) : CVY_OK;
+}
+
+static cvy_status load_weights(const char *from, cvy_executor *executor, const cvy_model *model, bool averages)
+{
+    bool is_file;
+    char *path = NULL;
     cvy_state state = *cvy_executor_state(executor);
-    if (!cvy_folder_exists(checkpoint)) {
-        return cvy_weights_load(checkpoint, &state);
-    }
-    folder = cvy_path_join(checkpoint, "checkpoints");
-    if (!folder) {
-        return CVY_ERR_MEMORY;
-    }
-    if (cvy_folder_exists(folder)) {
-        CVY_TRY_GOTO(status, done, cvy_checkpoint_find_best(folder, &found));
-    }
-    CVY_TRY_GOTO(status, done, cvy_checkpoint_load(found ? found : checkpoint, &state, &position));
-    CVY_REQUIRE_GOTO(status, done, position.model_hash == cvy_model_hash(model), CVY_ERR_CHECKPOINT,
-                     "%s: saved from another model than %s", checkpoint, cvy_model_name(model));
-    if (averages) {
-        CVY_TRY_GOTO(status, done, cvy_checkpoint_load_averages(found ? found : checkpoint, &state));
-    }
-done:
-    cvy_free(folder);
-    cvy_free(found);
+    CVY_TRY(cvy_checkpoint_resolve(from, &path, &is_file));
+    cvy_status status =
+        is_file ? cvy_weights_load(path, &state) : load_checkpoint(path, &state, model, averages);
+    cvy_free(path);
     return status;
 }
 

@@ -40,10 +40,23 @@ static cvy_status find_layout(const char *name, cvy_layout_choice *choice_out)
     return cvy_fail(CVY_ERR_INPUT, "no layout '%s'; there are auto, plain, channels-last, blocked", name);
 }
 
+static cvy_status find_recompute(const char *name, cvy_recompute *recompute_out)
+{
+    for (int i = CVY_RECOMPUTE_NONE; i <= CVY_RECOMPUTE_ALL; i++) {
+        if (strcmp(name ? name : "none", cvy_recompute_name((cvy_recompute)i)) == 0) {
+            *recompute_out = (cvy_recompute)i;
+            return CVY_OK;
+        }
+    }
+    return cvy_fail(CVY_ERR_INPUT, "no recomputation '%s'; there are none, cheap, all", name);
+}
+
 static cvy_status check_options(const cvy_train_options *o)
 {
     CVY_REQUIRE(o->batch >= 1 && o->batch <= INT64_C(1) << 24, CVY_ERR_INPUT,
                 "batch: expected 1 to 16777216 samples, got %lld", (long long)o->batch);
+    CVY_REQUIRE(o->micro_batches >= 0 && o->micro_batches <= o->batch, CVY_ERR_INPUT,
+                "micro-batches: expected 1 to the batch of %lld, got %d", (long long)o->batch, o->micro_batches);
     CVY_REQUIRE(o->threads >= 0 && o->threads <= 4096, CVY_ERR_INPUT, "threads: expected 1 to 4096, got %d",
                 o->threads);
     CVY_REQUIRE(o->data_threads >= 0 && o->data_threads <= CVY_LOADER_MAX_THREADS, CVY_ERR_INPUT,
@@ -155,6 +168,7 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
 {
     cvy_plan_options wanted = {.batch = options->batch,
                                .dtype = options->double_precision ? CVY_F64 : CVY_F32,
+                               .micro_batches = options->micro_batches,
                                .training = training,
                                .optimizer = choose_optimizer(options),
                                .average = training ? options->ema : 0.0,
@@ -169,6 +183,7 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
         wanted.tail_batch = training ? samples % options->batch : 0;
     }
     CVY_TRY(find_layout(options->layout, &wanted.layout));
+    CVY_TRY(find_recompute(options->recompute, &wanted.recompute));
     CVY_REQUIRE(!options->double_precision || !options->backend || strcmp(options->backend, "ref") == 0, CVY_ERR_INPUT,
                 "backend %s computes in single precision; double precision is for backend ref", options->backend);
     CVY_TRY(cvy_backend_chain_find(options->double_precision ? "ref" : options->backend, &wanted.backends));

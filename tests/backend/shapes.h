@@ -40,7 +40,8 @@ typedef struct test_shape {
 #define POOL_AVERAGE(counted, ...) \
     {.kind = CVY_OP_POOL_AVERAGE, .params.window = {.window = __VA_ARGS__, .groups = 1, .count_padding = counted}}
 #define ADAPTIVE(od, oh, ow) {.kind = CVY_OP_POOL_ADAPTIVE, .params.adaptive = {{od, oh, ow}}}
-#define BATCH_NORM(total) {.kind = CVY_OP_BATCH_NORM, .params.norm = {.epsilon = 1e-5, .momentum = 0.1, .count = total}}
+#define BATCH_NORM(total) \
+    {.kind = CVY_OP_BATCH_NORM, .params.norm = {.epsilon = 1e-5, .momentum = 0.1, .count = total, .merged = 1}}
 #define DROPOUT(p, index) {.kind = CVY_OP_DROPOUT, .params.dropout = {.probability = p, .layer = index}}
 #define LEAKY_RELU(below) {.kind = CVY_OP_LEAKY_RELU, .params.activation = {.slope = below}}
 #define STOCHASTIC_DEPTH(p, index) \

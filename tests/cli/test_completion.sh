@@ -32,7 +32,7 @@ offers_also() {
     offered "$@" | grep -qxF -- "$word" || fail "[$*]: expected $word among $(offered "$@" | tr '\n' ' ')"
 }
 
-mkdir -p data/mnist runs
+mkdir -p data/mnist home/models runs
 touch net.yaml notes.txt weights.safetensors "data/a b.yaml"
 
 # Commands, as help lists them, but not those that this build lacks.
@@ -75,6 +75,7 @@ offers "data" convoy model da
 [ "$(offered convoy model data/a)" = "data/a b.yaml" ] || fail "a blank in a name: $(offered convoy model data/a)"
 offers "net.yaml notes.txt" convoy model --config n
 offers_also net.yaml convoy model --model ""
+HOME=$PWD/home offers "~/models" convoy model "~/"
 
 if "$convoy" train --help >/dev/null 2>&1; then
     rules="sgd momentum nesterov adamw adam lars lamb"
@@ -94,7 +95,7 @@ if "$convoy" train --help >/dev/null 2>&1; then
     offers "" convoy train lenet5 --epochs ""
     offers "" convoy train lenet5 --batch ""
     offers "check" convoy data ""
-    offers "data runs" convoy data check ""
+    offers "data home runs" convoy data check ""
     offers_also lenet5 convoy eval ""
     offers_also runs convoy eval ""
 fi

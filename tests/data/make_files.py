@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Write small data sets by NumPy, whose numbers the tests know by formula: make_files.py FOLDER"""
+import io
 import pathlib
 import sys
+import zipfile
 
 import numpy as np
 
@@ -47,5 +49,16 @@ def write_arrays():
     np.savez_compressed(folder / "npz" / "test.npz", x=volumes(2, 1, 1, 4, 5)[:, 0, 0], y=np.array([1, 0], np.uint8))
 
 
+def write_packed_otherwise():
+    """NumPy reads it, though it never writes it."""
+    (folder / "npz-lzma").mkdir(exist_ok=True)
+    with zipfile.ZipFile(folder / "npz-lzma" / "train.npz", "w", zipfile.ZIP_LZMA) as archive:
+        for name, array in (("x", volumes(2, 1, 1, 4, 5)[:, 0, 0]), ("y", np.array([1, 0], np.uint8))):
+            file = io.BytesIO()
+            np.save(file, array)
+            archive.writestr(f"{name}.npy", file.getvalue())
+
+
 write_cifar()
 write_arrays()
+write_packed_otherwise()

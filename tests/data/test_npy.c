@@ -120,6 +120,14 @@ static void test_archives_are_read_stored_and_deflated(void **state)
     cvy_data_close(&data);
 }
 
+/* LZMA's dictionary may be gigabytes, on the word of five bytes of the archive. */
+static void test_archives_packed_otherwise_are_refused(void **state)
+{
+    (void)state;
+    cvy_data_options options = class_options(CVY_TEST_DATA "/npz-lzma", CVY_SHAPE(1, 4, 5));
+    EXPECT_REFUSAL(&options, CVY_ERR_DATA, "npz-lzma/train.npz: x.npy: packed as ", "lzma", "expected stored or deflated");
+}
+
 /* ---- arrays made here ---- */
 
 /* Put an NPY array into FOLDER/NAME: version 1, the header padded so that the body begins at 128. */
@@ -381,6 +389,7 @@ int main(void)
         cmocka_unit_test(test_volumes_carry_values),
         cmocka_unit_test(test_volumes_carry_maps_of_classes),
         cmocka_unit_test(test_archives_are_read_stored_and_deflated),
+        cmocka_unit_test(test_archives_packed_otherwise_are_refused),
         ON_A_PAIR(test_headers_are_taken_however_python_spaces_them),
         ON_A_PAIR(test_headers_that_say_anything_else_are_refused_and_named),
         ON_A_PAIR(test_targets_must_fit_the_samples_and_the_model),

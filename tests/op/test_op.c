@@ -11,7 +11,7 @@
 /* Passes of each kind, counted in the words of op.h. */
 static void test_signatures_are_complete(void **state)
 {
-    static const int passes[CVY_OP_KIND_COUNT] = {3, 3, 3, 2, 2, 8, 2, 2, 1, 3, 3, 1, /* the optimizers */ 1, 1,
+    static const int passes[CVY_OP_KIND_COUNT] = {3, 3, 3, 2, 2, 9, 2, 2, 1, 3, 3, 1, /* the optimizers */ 1, 1,
                                                   2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2,
                                                   1, 1, 1, 1, 1, 1, 3, 3};
     (void)state;
@@ -327,6 +327,9 @@ static void test_check_refuses_parameters_that_make_no_sense(void **state)
     assert_true(make_op(find_shape("batch norm"), CVY_PASS_COMMIT, CVY_F32, &op));
     op.params.norm.count = 0;
     refuse(op, "statistics over 0 elements");
+    assert_true(make_op(find_shape("batch norm"), CVY_PASS_MERGE, CVY_F32, &op));
+    op.params.norm.merged = op.params.norm.count;
+    refuse(op, "statistics of ");
     assert_true(make_op(find_shape("max pool 2x2"), CVY_PASS_FORWARD, CVY_F32, &op));
     op.operand[1].tensor.format = CVY_FORMAT_C8;
     refuse(op, "operand y is in format c8, expected plain as window");

@@ -34,7 +34,7 @@ _convoy_add_paths() {
     shift
     compopt -o filenames 2>/dev/null
     while IFS= read -r path; do
-        if [[ $# -eq 0 || -d $path ]]; then
+        if [[ $# -eq 0 || -d ${path/#'~/'/"$HOME/"} ]]; then
             COMPREPLY+=("$before$path")
         else
             for ending in "$@"; do
