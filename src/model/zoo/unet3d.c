@@ -1,9 +1,9 @@
 /*
  * 3D U-Net (Cicek et al., "3D U-Net: learning dense volumetric segmentation from sparse annotation", MICCAI 2016,
  * arXiv:1606.06650): three levels down and up. A level is two convolutions of 3x3x3, each with a batch norm and a
- * rectifier; on the way down the second has twice the filters of the first, so that no level is narrow before a pooling.
- * On the way up a transposed convolution doubles the volume, what the way down made at that size is put in front, and
- * two convolutions go back to its filters. A convolution of 1 gives the classes of each voxel.
+ * rectifier; on the way down the second has twice the filters of the first, so that no level is narrow before a
+ * pooling. On the way up a transposed convolution doubles the volume, what the way down made at that size is put in
+ * front, and two convolutions go back to its filters. A convolution of 1 gives the classes of each voxel.
  *
  * Convolutions are padded, where the paper crops, so labels have the volume's size. Those before a norm have no bias:
  * the norm would take it off again.
