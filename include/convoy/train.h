@@ -80,7 +80,8 @@ typedef struct cvy_train_options {
     double power;                 /**< polynomial */
     const char *out;              /**< folder of the run; NULL: nothing is written */
     const char *resume;           /**< folder of a run to go on with, with its seed, batch, kind of data and number of
-                                       training samples; NULL: start anew */
+                                       training samples, and its micro-batches where there are batch norms; NULL: start
+                                       anew */
     const char *weights;          /**< safetensors file to start from; NULL: initialise */
     int64_t checkpoint_every;     /**< iterations; 0: at the end of every epoch */
     int keep_checkpoints;         /**< last so many, besides the best */
