@@ -140,6 +140,7 @@ typedef struct cvy_epoch_result {
     double seconds, images_per_s;
     double data_wait_share;      /**< of the epoch's seconds, waiting for the loader */
     bool best;                   /**< no epoch before had a better validation result */
+    bool whole;                  /**< false: `steps` ended within it, and all is of the part so far */
 } cvy_epoch_result;
 
 /** One row of the table at the end: all steps of a kind. */

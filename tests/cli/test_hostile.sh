@@ -96,6 +96,12 @@ model ":1: expected a mapping of options" '[]'
 model ":1: expected a mapping of options" '--- |\n a\n'
 model ":3: layers: expected a list of layers" 'name: m\ninput: [1]\nlayers: {}\n'
 
+for control in '\\e' '\\a' '\\x9b' '\\u0085'; do
+    model ":1: name: expected at most 200 bytes, no control characters" \
+        "name: \"a${control}2J\"\ninput: [1]\nlayers: []\n"
+done
+model ":1: name: expected at most 200 bytes" "name: $(repeat 201 a)\ninput: [1]\nlayers: []\n"
+
 # size: a limit that is told, and up to it no time that grows faster than the file
 generate() { # COUNT KIND: a line a layer, the last but one of that kind
     printf 'name: big\ninput: [4]\nlayers:\n'
