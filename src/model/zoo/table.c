@@ -18,7 +18,8 @@
     MODEL(resnext101_32x4d)   \
     MODEL(cosmoflow)          \
     MODEL(googlenet)          \
-    MODEL(densenet121)
+    MODEL(densenet121)        \
+    MODEL(unet3d)
 
 #define DECLARE(model) extern const cvy_zoo_entry cvy_zoo_##model;
 #define LIST(model) &cvy_zoo_##model,
