@@ -82,6 +82,8 @@ done
 model ":4: anchors and aliases are not accepted" "$head  - &a {name: a, kind: relu}\n  - *a\n$end"
 model ":1: anchors and aliases are not accepted" '<<: *a\n'
 model ":1: tags are not accepted, found '!!python/object'" 'name: !<!!python/object> x\n'
+model ":1: tags are not accepted, found %TAG" "$(seq -f '%%TAG !%.0f! x' 10000)"
+model ":1: not YAML: invalid leading UTF-8 octet" '\xff\xfea\0:\0'
 model ":1: nested deeper than 32" "$(repeat 100000 '[')"
 model ":1: nested deeper than 32" "$(repeat 100000 '{a: ')"
 model ":1: nested deeper than 32" "$(repeat 100000 '- ')"
