@@ -33,6 +33,7 @@ static const format_row rows[CVY_FORMAT_COUNT] = {
     [CVY_FORMAT_W_OI_O16] = {"oi-o16", true, "goidhw", "o", 16},
     [CVY_FORMAT_W_G8] = {"g8", true, "goidhw", "g", 8},
     [CVY_FORMAT_W_G16] = {"g16", true, "goidhw", "g", 16},
+    [CVY_FORMAT_W_IO_O16I16] = {"io-o16i16", true, "giodhw", "oi", 16},
 };
 
 const char *cvy_format_name(cvy_format format) { return rows[format].name; }

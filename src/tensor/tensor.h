@@ -29,6 +29,7 @@ typedef enum cvy_format {
     CVY_FORMAT_W_OI_O16,      /**< Oihw16o */
     CVY_FORMAT_W_G8,          /**< Goihw8g: depthwise */
     CVY_FORMAT_W_G16,         /**< Goihw16g */
+    CVY_FORMAT_W_IO_O16I16,   /**< IOhw16o16i: 1x1 windows, backward */
     CVY_FORMAT_COUNT
 } cvy_format;
 

@@ -24,6 +24,7 @@ static const tag_row tags[CVY_FORMAT_COUNT] = {
     [CVY_FORMAT_W_OI_O16] = {true, dnnl_Oihw16o, dnnl_Oidhw16o, dnnl_gOihw16o, dnnl_gOidhw16o},
     [CVY_FORMAT_W_G8] = {true, 0, 0, dnnl_Goihw8g, 0},
     [CVY_FORMAT_W_G16] = {true, 0, 0, dnnl_Goihw16g, dnnl_Goidhw16g},
+    [CVY_FORMAT_W_IO_O16I16] = {true, dnnl_IOhw16o16i, dnnl_IOdhw16o16i, dnnl_gIOhw16o16i, dnnl_gIOdhw16o16i},
 };
 
 static dnnl_data_type_t find_type(cvy_dtype dtype)
