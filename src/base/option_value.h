@@ -17,6 +17,9 @@ cvy_status cvy_option_set(const cvy_option *option, const char *where, const cha
 /** Append the value as cvy_option_set() reads it back; false, and nothing appended, for a text that is not given. */
 bool cvy_option_print(const cvy_option *option, const void *values, cvy_text *text);
 
+/** Whether a default is worth telling: 0 means "not given" or "automatic", and the words of the option say so. */
+bool cvy_option_has_default(const cvy_option *option, const void *values);
+
 /** A text field. */
 const char *cvy_option_get_text(const cvy_option *option, const void *values);
 void cvy_option_set_text(const cvy_option *option, void *values, const char *text);
@@ -26,6 +29,9 @@ const char *cvy_option_print_usage(const cvy_option *option, char *text, size_t 
 
 /** "CONVOY_LEARNING_RATE" from "learning-rate". */
 const char *cvy_option_print_variable(const char *name, char *text, size_t bytes);
+
+/** What every command takes beside its table, --config and --help, under a heading; ends with a NULL name. */
+extern const cvy_option cvy_options_everywhere[];
 
 /** The help of a command; defaults are what @p values holds. cvy_free(); NULL, worded, where memory is exhausted */
 char *cvy_options_print_help(const cvy_command_options *command, const char *program, const void *values);

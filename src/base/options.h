@@ -30,7 +30,7 @@ typedef struct cvy_option {
     double minimum, maximum;    /**< numbers, inclusive */
     const char *fallback;       /**< default, as text; NULL: what the struct holds before parsing */
     const char *const *choices; /**< NULL-terminated */
-    const char *argument;       /**< "N", "FOLDER": how help shows the value */
+    const char *argument;       /**< "N", "DIR|NAME": how help shows the value, and what completion goes by */
     const char *help;           /**< one sentence without a stop */
     const char *aliases;        /**< other names, separated by spaces; NULL */
 } cvy_option;
@@ -40,6 +40,7 @@ typedef struct cvy_command_options {
     const char *command;        /**< "train" */
     const char *operands;       /**< "MODEL" */
     int min_operands, max_operands;
+    const char *usage;          /**< what help shows in place of `operands`, a form a line; NULL: `operands` */
     const char *summary;        /**< one sentence for --help and the man page */
     const char *examples;       /**< lines for --help; may be NULL */
     const cvy_option *option;   /**< ends with a NULL name */

@@ -1,6 +1,6 @@
 /*
  * The help of a command and the values in force, out of the table that parses them, so that neither says what the other
- * does not. Help has two columns within 100 characters; headings are entries of the table.
+ * does not. Help has two columns within 79 characters; headings are entries of the table.
  */
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/option_value.h"
 #include "base/text.h"
 
-enum { HELP_WIDTH = 100, HELP_COLUMN = 30, USAGE_TEXT = 96 };
+enum { HELP_WIDTH = 79, HELP_COLUMN = 28, USAGE_TEXT = 96 };
 
 /* Append words from column @p at on, broken between words, continued under HELP_COLUMN. */
 static void add_wrapped(cvy_text *text, size_t at, const char *words)
@@ -29,8 +29,7 @@ static void add_wrapped(cvy_text *text, size_t at, const char *words)
     cvy_text_add(text, "\n");
 }
 
-/* Whether a default is worth telling: 0 means "not given" or "automatic", and the words of the option say so. */
-static bool has_default(const cvy_option *option, const void *values)
+bool cvy_option_has_default(const cvy_option *option, const void *values)
 {
     cvy_text value = {0};
     bool worth = option->type != CVY_OPTION_FLAG && cvy_option_print(option, values, &value) && value.data &&
@@ -47,7 +46,7 @@ static void add_words(cvy_text *words, const cvy_option *option, const void *val
         cvy_text_add(words, "%s%s", i ? ", " : ": ", option->choices[i]);
     }
     const char *open = " (";
-    if (has_default(option, values)) {
+    if (cvy_option_has_default(option, values)) {
         cvy_text_add(words, "%sdefault ", open);
         cvy_option_print(option, values, words);
         open = "; ";
@@ -93,23 +92,35 @@ static void add_table(cvy_text *text, const cvy_option *option, const void *valu
     }
 }
 
+const cvy_option cvy_options_everywhere[] = {
+    {.name = "Every command", .type = CVY_OPTION_HEADING},
+    {.name = "config", .type = CVY_OPTION_TEXT, .argument = "FILE", .help = "Read options from a YAML file, one "
+     "'name: value' a line; may be given more than once"},
+    {.name = "help", .letter = 'h', .type = CVY_OPTION_FLAG, .help = "Print this"},
+    {.name = NULL},
+};
+
+/* "usage: convoy train MODEL [option ...]"; further forms stand below the first. */
+static void add_usage(cvy_text *text, const cvy_command_options *command, const char *program)
+{
+    const char *form = command->usage ? command->usage : command->operands;
+    for (const char *label = "usage:"; form; label = "      ") {
+        size_t length = strcspn(form, "\n");
+        cvy_text_add(text, "%s %s%s%.*s [option ...]\n", label, program, length ? " " : "", (int)length, form);
+        form = form[length] ? form + length + 1 : NULL;
+    }
+}
+
 char *cvy_options_print_help(const cvy_command_options *command, const char *program, const void *values)
 {
-    static const cvy_option common[] = {
-        {.name = "Every command", .type = CVY_OPTION_HEADING},
-        {.name = "config", .type = CVY_OPTION_TEXT, .argument = "FILE", .help = "Read options from a YAML file, one "
-         "'name: value' a line; may be given more than once"},
-        {.name = "help", .letter = 'h', .type = CVY_OPTION_FLAG, .help = "Print this"},
-        {.name = NULL},
-    };
-    const char *nothing = NULL; /* what the table above has as values */
+    const char *nothing = NULL; /* what that table's text has as value */
     cvy_text text = {0};
-    cvy_text_add(&text, "usage: %s%s%s [option ...]\n\n%s.\n", program, *command->operands ? " " : "",
-                 command->operands, command->summary);
+    add_usage(&text, command, program);
+    cvy_text_add(&text, "\n%s.\n", command->summary);
     add_table(&text, command->option, values);
-    add_table(&text, common, &nothing);
-    cvy_text_add(&text, "\nThe command line wins over the environment (CONVOY_<NAME>, '-' as '_'), "
-                        "the environment over\nthe file, the file over defaults.\n");
+    add_table(&text, cvy_options_everywhere, &nothing);
+    cvy_text_add(&text, "\nThe command line wins over the environment (CONVOY_DATA_KIND for --data-kind),\n"
+                        "the environment over the file, the file over defaults.\n");
     if (command->examples) {
         cvy_text_add(&text, "\nExamples:\n%s", command->examples);
     }

@@ -100,6 +100,6 @@ const cli_command cli_bench = {
     .rows = CLI_BENCH,
     .summary = "Measure the throughput of training on random data",
     .examples = "  convoy bench resnet50 --batch 32\n"
-                "  convoy bench lenet5 --batch 64 --threads 1 --iterations 200 --json\n",
+                "  convoy bench lenet5 --threads 1 --iterations 200 --json\n",
     .run = run_bench,
 };

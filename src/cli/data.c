@@ -168,7 +168,7 @@ const cli_command cli_data = {
     .operands = "check DIR",
     .max_operands = 2,
     .rows = CLI_DATA,
-    .summary = "Read every sample of a data set; name what is damaged, count the rest",
+    .summary = "Check a data set: name what is damaged, count the rest",
     .examples = "  convoy data check cifar/\n"
                 "  convoy data check volumes/ --json\n",
     .run = run_data,

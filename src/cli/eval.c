@@ -109,10 +109,12 @@ done:
 const cli_command cli_eval = {
     .name = "eval",
     .operands = "RUN|MODEL",
+    .usage = "RUN\n"
+             "MODEL --checkpoint PATH --data DIR|NAME",
     .max_operands = 1,
     .rows = CLI_EVAL,
     .summary = "Evaluate a run, or weights from a file, on the test samples",
     .examples = "  convoy eval run\n"
-                "  convoy eval resnet18 --checkpoint resnet18.safetensors --data imagenet/ --json\n",
+                "  convoy eval lenet5 --checkpoint lenet5.safetensors --data mnist/ --json\n",
     .run = run_eval,
 };

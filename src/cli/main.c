@@ -1,4 +1,4 @@
-/* The program: one line a command. Results go to standard output, all else to standard error. */
+/* The program. Results go to standard output, all else to standard error. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,66 +6,32 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/options_common.h"
+#include "cli/commands.h"
 #include "cli/terminal.h"
 #include "convoy/version.h"
 
-#if !CVY_HAVE_TRAIN
-static cvy_status say_missing(const cli_command *command, int argc, char **argv)
-{
-    (void)argc, (void)argv;
-    return cvy_fail(CVY_ERR_UNSUPPORTED,
-                    "'%s' is not in this build, which only plans: install oneDNN, OpenMP, hwloc, zlib, libarchive and "
-                    "xxHash, and build again with -DCONVOY_TRAIN=ON", command->name);
-}
-
-static const cli_command missing_train = {.name = "train", .summary = "Train a model (not in this build)",
-                                          .run = say_missing};
-static const cli_command missing_eval = {.name = "eval", .summary = "Evaluate weights (not in this build)",
-                                         .run = say_missing};
-static const cli_command missing_bench = {.name = "bench", .summary = "Measure throughput (not in this build)",
-                                          .run = say_missing};
-static const cli_command missing_data = {.name = "data", .summary = "Check a data set (not in this build)",
-                                         .run = say_missing};
-#endif
-
-static const cli_command *const commands[] = {
-#if CVY_HAVE_TRAIN
-    &cli_train, &cli_eval, &cli_bench, &cli_data,
-#else
-    &missing_train, &missing_eval, &missing_bench, &missing_data,
-#endif
-    &cli_model,
-    &cli_doctor,
-};
-enum { COMMANDS = sizeof commands / sizeof commands[0], PROGRAM_TEXT = 64 };
+enum { PROGRAM_TEXT = 64 };
 
 static void print_usage(void)
 {
+    const cli_command *command;
     printf("Convoy %s plans and trains convolutional neural networks.\n\nusage: convoy COMMAND [option ...]\n\n",
            CVY_VERSION);
-    for (int i = 0; i < COMMANDS; i++) {
-        printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    for (int i = 0; (command = cli_command_get(i)); i++) {
+        printf("  %-10s %s\n", command->name, command->summary);
     }
     printf("  %-10s %s\n", "help", "Explain a command: convoy help COMMAND");
-    printf("\nconvoy --version prints the version. Try first:\n\n"
+    printf("\nconvoy --version prints the version; man convoy-COMMAND says more than help.\nTry first:\n\n"
            "  convoy doctor\n  convoy train lenet5 --data digits --epochs 2 --out first-run\n");
-}
-
-static const cli_command *find_command(const char *name)
-{
-    int i = 0;
-    while (i < COMMANDS && strcmp(commands[i]->name, name) != 0) {
-        i++;
-    }
-    return i < COMMANDS ? commands[i] : NULL;
 }
 
 static cvy_status fail_unknown(const char *name)
 {
-    const char *names[COMMANDS + 2] = {"help"};
-    for (int i = 0; i < COMMANDS; i++) {
-        names[i + 1] = commands[i]->name;
+    enum { MOST = 60 };
+    const char *names[MOST + 2] = {"help"};
+    const cli_command *command;
+    for (int i = 0; i < MOST && (command = cli_command_get(i)); i++) {
+        names[i + 1] = command->name;
     }
     const char *nearest = cvy_nearest(name, names);
     return nearest ? cvy_fail(CVY_ERR_INPUT, "no command '%.60s'; did you mean '%s'?", name, nearest)
@@ -76,7 +42,7 @@ static cvy_status fail_unknown(const char *name)
 static cvy_status run_command(const char *name, int argc, char **argv)
 {
     char program[PROGRAM_TEXT];
-    const cli_command *command = find_command(name);
+    const cli_command *command = cli_command_find(name);
     if (!command) {
         return fail_unknown(name);
     }

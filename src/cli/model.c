@@ -97,7 +97,7 @@ static void print_zoo(void)
     const cvy_zoo_entry *entry;
     char text[64];
     for (int i = 0; (entry = cvy_zoo_get(i)); i++) {
-        printf("%-14s %s\n", entry->name, entry->help);
+        printf("%-17s %s\n", entry->name, entry->help);
         for (const cvy_field *field = entry->fields; field && field->name; field++) {
             printf("    %-14s %-9s %s\n", field->name, print_default(field, text, sizeof text),
                    field->help ? field->help : "");
@@ -142,7 +142,6 @@ static cvy_status run_model(const cli_command *command, int argc, char **argv)
 {
     cli_options options = cli_options_init;
     cvy_parsed_options parsed;
-    options.train.batch = 1;
     cvy_status status = cli_parse(command, argc, argv, &options, &parsed);
     if (status != CVY_OK || parsed.help) {
         goto done;
@@ -169,6 +168,8 @@ done:
 const cli_command cli_model = {
     .name = "model",
     .operands = "MODEL",
+    .usage = "MODEL\n"
+             "--list",
     .max_operands = 1,
     .rows = CLI_MODEL,
     .summary = "Print the layers, parameters and operations of a model",

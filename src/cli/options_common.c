@@ -43,6 +43,9 @@ typedef struct row {
     .name = title, .type = CVY_OPTION_REAL, AT(field), .minimum = least, .maximum = most, .argument = "X", .help = words
 #define CHOICE(title, field, list, value, words) \
     .name = title, .type = CVY_OPTION_CHOICE, AT(field), .choices = list, .argument = value, .help = words
+#define BATCH \
+    .letter = 'b', .name = "batch", .type = CVY_OPTION_COUNT, AT(train.batch), .minimum = 1, .maximum = 1 << 24, \
+    .argument = "N[/rank]", .help = "Samples per iteration", .aliases = "batch-size"
 
 enum {
     T = CLI_TRAIN | CLI_SAVED,
@@ -53,18 +56,20 @@ enum {
 
 static const row rows[] = {
     HEADING("Model and data"),
-    {TEB | CLI_MODEL, {TEXT("model", model, "MODEL", "The model, in place of the operand: a zoo name with options "
+    {TEB | CLI_MODEL, {TEXT("model", model, "MODEL", "Model, in place of the operand: a zoo name with options "
                             "(resnet50:classes=10) or a YAML file")}},
-    {TE, {.letter = 'd', TEXT("data", train.data, "DIR|NAME", "Folder of the data set, or digits, random, cosmo: "
-                              "made up, no files needed"), .aliases = "data-dir"}},
-    {TE | CLI_DATA, {TEXT("data-kind", train.data_kind, "KIND", "Kind of the data set, where its files do not tell")}},
+    {TE, {.letter = 'd', TEXT("data", train.data, "DIR|NAME", "Folder of the data set, or the name of one that "
+                              "needs no files: digits, random, cosmo"), .aliases = "data-dir"}},
+    {TE | CLI_DATA, {TEXT("data-kind", train.data_kind, "KIND", "Kind of the data set, such as cifar10, "
+                               "where its files do not tell")}},
     {TE, {WHOLE("train-samples", train.train_samples, 0, MANY, "Use at most N training samples; 0: all"),
           .aliases = "train-num-samples"}},
     {TE, {WHOLE("test-samples", train.test_samples, 0, MANY, "Use at most N test samples; 0: all"),
           .aliases = "val-num-samples"}},
-    {TE, {TEXT("mean", train.mean, "X[,X...]", "Subtract the mean from each channel, of pixels in 0 to 1; by default "
-               "as the kind of data set says")}},
-    {TE, {TEXT("std", train.std, "X[,X...]", "Divide each channel by its standard deviation, after --mean")}},
+    {TE, {TEXT("mean", train.mean, "X[,X...]", "Mean of each channel, or one for all, to subtract; bytes count as 0 "
+               "to 1; where not given, the kind of data set says")}},
+    {TE, {TEXT("std", train.std, "X[,X...]", "Standard deviation of each channel, or one for all, to divide by "
+               "after --mean; where not given, the kind of data set says")}},
     {T, {WHOLE("crop-padding", train.crop_padding, 0, 1 << 20, "Pad training samples by N zeros on each side and crop "
                "them at random to their size; 0: as they are")}},
     {T, {REAL("hflip", train.hflip, 0, 1, "Probability that a training sample is mirrored, left to right")}},
@@ -72,9 +77,8 @@ static const row rows[] = {
               "state_dict"), .aliases = "initial-checkpoint"}},
     {CLI_EVAL, {TEXT("checkpoint", checkpoint, "PATH", "Weights to evaluate: a checkpoint, a run or a safetensors "
                      "file")}},
-    {TEB | CLI_MODEL, {.letter = 'b', .name = "batch", .type = CVY_OPTION_COUNT, AT(train.batch), .minimum = 1,
-                       .maximum = 1 << 24, .argument = "N[/rank]", .help = "Samples an iteration",
-                       .aliases = "batch-size"}},
+    {TEB, {BATCH}},
+    {CLI_MODEL, {BATCH, .fallback = "1"}},
     {CLI_MODEL, {FLAG("list", list, "List the models of the zoo and their options")}},
 
     HEADING("Training"),
@@ -84,44 +88,46 @@ static const row rows[] = {
     {TB, {CHOICE("optimizer", train.optimizer, optimizers, "NAME", "Rule that updates the weights"),
           .aliases = "opt"}},
     {T, {REAL("learning-rate", train.learning_rate, 0, 1e6, "Learning rate after warm-up"), .aliases = "lr"}},
-    {T, {WHOLE("lr-base-size", train.rate_base_size, 0, MANY, "Samples an update that --learning-rate is meant for: "
-               "it is multiplied with the batch over N; 0: taken as it is")}},
+    {T, {WHOLE("lr-base-size", train.rate_base_size, 0, MANY, "Batch that --learning-rate is meant for: the rate is "
+               "multiplied by batch / N; 0: taken as it is")}},
     {TB, {REAL("momentum", train.momentum, 0, 1, "Momentum of momentum, nesterov and lars")}},
-    {TB, {REAL("weight-decay", train.weight_decay, 0, 1e6, "Weight decay; adamw's and lamb's is decoupled; 0: none")}},
+    {TB, {REAL("weight-decay", train.weight_decay, 0, 1e6, "Weight decay, decoupled in adamw and lamb; 0: none")}},
     {TB, {FLAG("no-decay-norms", train.no_decay_norms, "Keep norms and biases out of weight decay")}},
     {T, {REAL("beta1", train.beta1, 0, 1, "Decay of the first moment of adam, adamw and lamb")}},
     {T, {REAL("beta2", train.beta2, 0, 1, "Decay of the second moment of adam, adamw and lamb")}},
-    {T, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of the second moment of adam, adamw, lamb"),
+    {T, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of the second moment of adam, adamw and lamb"),
          .aliases = "opt-eps"}},
     {TB, {REAL("trust", train.trust, 0, 1e6, "Trust coefficient of lars")}},
-    {TB, {REAL("clip-norm", train.clip_norm, 0, 1e30, "Scale gradients down to this norm, all parameters taken "
-               "together; 0: never"), .aliases = "clip-grad clip-grad-norm"}},
+    {TB, {REAL("clip-norm", train.clip_norm, 0, 1e30, "Scale gradients down where the norm of all of them "
+               "together is above X; 0: never"), .aliases = "clip-grad clip-grad-norm"}},
     {TB, {REAL("clip-value", train.clip_value, 0, 1e30, "Cut every gradient to between -X and X; 0: never")}},
-    {T | CLI_EVAL, {REAL("ema", train.ema, 0, 0.9999999, "Average weights and running statistics over updates, keeping "
-                         "this share each time, and evaluate the averages; 0: no averages"),
+    {T | CLI_EVAL, {REAL("ema", train.ema, 0, 0.9999999, "Evaluate averages of weights and running statistics, which "
+                         "keep the share X at each update; 0: no averages"),
                     .aliases = "model-ema-decay"}},
-    {T, {CHOICE("schedule", train.rate, schedules, "NAME", "How the learning rate goes"), .aliases = "sched"}},
+    {T, {CHOICE("schedule", train.rate, schedules, "NAME", "Course of the learning rate"), .aliases = "sched"}},
     {T, {REAL("warmup-epochs", train.warmup_epochs, 0, MANY, "Raise the learning rate from 0 over the first X "
               "epochs; 0: no warm-up")}},
-    {T, {REAL("step-epochs", train.step_epochs, 1e-6, MANY, "Epochs between two steps of --schedule step, and "
-              "over which exponential goes as far"),
+    {T, {REAL("step-epochs", train.step_epochs, 1e-6, MANY, "Epochs in which the rate falls by --gamma: at once "
+              "with --schedule step, evenly with exponential"),
          .aliases = "decay-epochs"}},
-    {T, {REAL("gamma", train.gamma, 0, 1, "Factor of a step of --schedule step, multistep and exponential"),
+    {T, {REAL("gamma", train.gamma, 0, 1, "Factor by which --schedule step, multistep and exponential lower "
+              "the rate"),
          .aliases = "decay-rate"}},
-    {T, {TEXT("milestones", train.milestones, "LIST", "Epochs at which --schedule multistep steps, such as 30,60,80"),
+    {T, {TEXT("milestones", train.milestones, "LIST", "Epochs at which --schedule multistep lowers the rate, "
+              "such as 30,60,80"),
          .aliases = "decay-milestones"}},
     {T, {REAL("power", train.power, 0, 100, "Exponent of --schedule polynomial")}},
     {T, {WHOLE("seed", train.seed, 0, MANY, "Seed of all random numbers: the same seed, the same run")}},
 
     HEADING("Machine"),
-    {TEB, {.letter = 't', WHOLE("threads", threads, 0, 4096, "Threads; 0: one for each core that this process may "
-                                "use"), .aliases = "threads-per-rank"}},
+    {TEB, {.letter = 't', WHOLE("threads", threads, 0, 4096, "Threads that compute; 0: one for each core that this "
+                                "process may use"), .aliases = "threads-per-rank"}},
     {TE, {WHOLE("data-threads", data_threads, 1, 256, "Threads that read samples ahead; results do not depend on it"),
           .aliases = "workers"}},
-    {TEB, {TEXT("backend", train.backend, "NAME", "Kernels to compute with: onednn, cpu or ref; the fastest in this "
-                "build where not given")}},
+    {TEB, {TEXT("backend", train.backend, "BACKEND", "Kernels to compute with: onednn, cpu or ref; where not "
+                "given, the fastest of this build")}},
     {TEB, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory")}},
-    {TEB, {CHOICE("precision", precision, precisions, "TYPE", "Floating type; fp64 runs on backend ref alone"),
+    {TEB, {CHOICE("precision", precision, precisions, "TYPE", "Floating type, fp64 on backend ref alone"),
            .aliases = "amp-dtype"}},
     {TB, {TEXT("strategy", strategy, "NAME", "How the work is cut over ranks; this version has serial alone")}},
     {CLI_BENCH, {WHOLE("iterations", iterations, 1, 1e9, "Iterations to measure"), .aliases = "num-bench-iter"}},
@@ -130,8 +136,8 @@ static const row rows[] = {
     {CLI_DOCTOR, {FLAG("kernels", kernels, "Also compare the fastest kernels of this build with the plain ones")}},
 
     HEADING("Run and checkpoints"),
-    {CLI_TRAIN, {.letter = 'o', TEXT("out", train.out, "RUN", "Folder of the run: config, metrics, checkpoints; "
-                                     "nothing is written where not given"), .aliases = "output"}},
+    {CLI_TRAIN, {.letter = 'o', TEXT("out", train.out, "RUN", "Folder of the run: configuration, metrics, "
+                                     "checkpoints; where not given, nothing is written"), .aliases = "output"}},
     {CLI_TRAIN, {TEXT("resume", train.resume, "RUN", "Go on with a run from its last whole checkpoint, with its own "
                       "options")}},
     {T, {WHOLE("checkpoint-every", train.checkpoint_every, 0, MANY, "Iterations between checkpoints; 0: at the end "
@@ -200,6 +206,7 @@ cvy_status cli_parse(const cli_command *command, int argc, char **argv, cli_opti
     cli_select_options(command->rows, option);
     cvy_command_options table = {.command = command->name,
                                  .operands = command->operands,
+                                 .usage = command->usage,
                                  .max_operands = command->max_operands,
                                  .summary = command->summary,
                                  .examples = command->examples,

@@ -35,9 +35,10 @@ typedef struct cli_options {
 /** Every option as it is when nobody says otherwise. */
 extern const cli_options cli_options_init;
 
-/** A command. main.c lists them. */
+/** A command. commands.c lists them. */
 typedef struct cli_command {
-    const char *name, *operands;
+    const char *name, *operands;  /**< "train", "MODEL" */
+    const char *usage;            /**< the forms of its line, as in cvy_command_options */
     int max_operands;
     unsigned rows;                /**< CLI_… */
     const char *summary, *examples;

@@ -174,11 +174,13 @@ done:
 const cli_command cli_train = {
     .name = "train",
     .operands = "MODEL",
+    .usage = "MODEL --data DIR|NAME\n"
+             "--resume RUN",
     .max_operands = 1,
     .rows = CLI_TRAIN,
     .summary = "Train a model",
     .examples = "  convoy train lenet5 --data digits --epochs 3 --out run\n"
-                "  convoy train resnet18:classes=10 --data cifar/ --batch 128 --lr 0.1 --schedule cosine --out run\n"
+                "  convoy train resnet18:classes=10,size=32 --data cifar/ --schedule cosine\n"
                 "  convoy train --resume run --epochs 20\n",
     .run = run_train,
 };

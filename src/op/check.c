@@ -24,7 +24,7 @@ static bool is_optimizer(const cvy_op *op) { return op->pass == CVY_PASS_UPDATE;
 
 static bool has_window(const cvy_op *op)
 {
-    return op->kind == CVY_OP_CONVOLUTION || op->kind == CVY_OP_POOL_MAX || op->kind == CVY_OP_POOL_AVERAGE;
+    return cvy_op_convolves(op->kind) || op->kind == CVY_OP_POOL_MAX || op->kind == CVY_OP_POOL_AVERAGE;
 }
 
 /* Walk places and operands together: both are in one order. */
@@ -51,7 +51,7 @@ static cvy_status check_window(const cvy_op *op, int dims)
 {
     const cvy_window *window = &op->params.window.window;
     int64_t groups = op->params.window.groups;
-    CVY_REQUIRE(groups >= 1 && (groups == 1 || op->kind == CVY_OP_CONVOLUTION), CVY_ERR_ARG, "%" PRId64 " groups",
+    CVY_REQUIRE(groups >= 1 && (groups == 1 || cvy_op_convolves(op->kind)), CVY_ERR_ARG, "%" PRId64 " groups",
                 groups);
     int64_t positions = 1;
     for (int axis = 0; axis < 3; axis++) {
@@ -157,6 +157,7 @@ static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
     }
     switch (op->kind) {
     case CVY_OP_CONVOLUTION:
+    case CVY_OP_TRANSPOSED_CONVOLUTION:
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return check_window(op, x->dims);
     case CVY_OP_BATCH_NORM: return check_batch_norm(&op->params.norm, op->pass);
@@ -275,7 +276,7 @@ static cvy_status check_operands(const cvy_op *op, const cvy_tensor *x)
     const cvy_operand *output = cvy_op_find(op, CVY_ROLE_Y);
     output = output ? output : cvy_op_find(op, CVY_ROLE_DY);
     int64_t filters = output && output->tensor.shape.dims >= 2 ? output->tensor.shape.extent[1] : 1;
-    int64_t groups = op->kind == CVY_OP_CONVOLUTION ? op->params.window.groups : 1;
+    int64_t groups = cvy_op_convolves(op->kind) ? op->params.window.groups : 1;
     CVY_REQUIRE(filters % groups == 0 && (groups == 1 || x->shape.extent[1] % groups == 0), CVY_ERR_ARG,
                 "%" PRId64 " groups do not divide %" PRId64 " channels and %" PRId64 " filters", groups,
                 x->shape.extent[1], filters);

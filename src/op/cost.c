@@ -11,15 +11,20 @@ static double count_elements(const cvy_op *op, cvy_role role)
     return operand ? (double)cvy_shape_elements(&operand->tensor.shape) : 0.0;
 }
 
-/* 2 n f od oh ow (c/g) kd kh kw = 2 |w| |y| / f, and an addition an element of y for the bias. */
+/*
+ * 2 n f od oh ow (c/g) kd kh kw = 2 |w| |y| / f, and an addition an element of y for the bias. A transposed convolution
+ * has the positions of its window in x: 2 |w| |x| / c.
+ */
 static double count_products(const cvy_op *op)
 {
     cvy_role output = cvy_op_find(op, CVY_ROLE_Y) ? CVY_ROLE_Y : CVY_ROLE_DY;
+    cvy_role input = cvy_op_find(op, CVY_ROLE_X) ? CVY_ROLE_X : CVY_ROLE_DX;
+    cvy_role swept = op->kind == CVY_OP_TRANSPOSED_CONVOLUTION ? input : output;
     cvy_role weights = cvy_op_find(op, CVY_ROLE_W) ? CVY_ROLE_W : CVY_ROLE_DW;
     bool biased = cvy_op_find(op, CVY_ROLE_B) || cvy_op_find(op, CVY_ROLE_DB);
-    double outputs = count_elements(op, output);
-    double filters = (double)cvy_op_find(op, output)->tensor.shape.extent[1];
-    return 2.0 * count_elements(op, weights) * outputs / filters + (biased ? outputs : 0.0);
+    double channels = (double)cvy_op_find(op, swept)->tensor.shape.extent[1];
+    return 2.0 * count_elements(op, weights) * count_elements(op, swept) / channels +
+           (biased ? count_elements(op, output) : 0.0);
 }
 
 /* A comparison or addition a position of the window; the mean's division; one addition an output for max's gradient. */
@@ -197,6 +202,7 @@ double cvy_op_flop(const cvy_op *op)
 {
     switch (op->kind) {
     case CVY_OP_CONVOLUTION:
+    case CVY_OP_TRANSPOSED_CONVOLUTION:
     case CVY_OP_DENSE: return count_products(op);
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return count_pooling(op);

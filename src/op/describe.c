@@ -21,6 +21,17 @@ int64_t cvy_window_output(const cvy_window *window, int axis, int64_t extent)
     return fits && room >= span ? (room - span) / window->stride[axis] + 1 : 0;
 }
 
+int64_t cvy_window_input(const cvy_window *window, int axis, int64_t positions)
+{
+    int64_t span = window->kernel[axis] - 1;
+    int64_t extent = positions - 1;
+    bool fits = cvy_mul_i64(span, window->dilation[axis], &span) &&
+                cvy_mul_i64(extent, window->stride[axis], &extent) && cvy_add_i64(extent, span, &extent) &&
+                cvy_add_i64(extent, 1, &extent) && cvy_add_i64(extent, -window->before[axis], &extent) &&
+                cvy_add_i64(extent, -window->after[axis], &extent);
+    return fits ? extent : 0;
+}
+
 void cvy_space_get(const cvy_shape *shape, int64_t space_out[3])
 {
     for (int axis = 0; axis < 3; axis++) {
@@ -51,12 +62,14 @@ static bool sees_elements(const cvy_window *window, int axis, int64_t extent, in
 static cvy_status slide_window(const cvy_op *op, cvy_shape *shape)
 {
     const cvy_window *window = &op->params.window.window;
+    bool transposed = op->kind == CVY_OP_TRANSPOSED_CONVOLUTION;
     char text[CVY_SHAPE_TEXT];
     int64_t space[3];
     cvy_space_get(shape, space);
     for (int axis = 0; axis < 3; axis++) {
-        int64_t positions = cvy_window_output(window, axis, space[axis]);
-        bool fits = positions >= 1 && (op->kind == CVY_OP_CONVOLUTION ||
+        int64_t positions = transposed ? cvy_window_input(window, axis, space[axis])
+                                       : cvy_window_output(window, axis, space[axis]);
+        bool fits = positions >= 1 && (cvy_op_convolves(op->kind) ||
                                        sees_elements(window, axis, space[axis], positions));
         CVY_REQUIRE(fits, CVY_ERR_INPUT,
                     "a window of %" PRId64 " along %c (stride %" PRId64 ", dilation %" PRId64 ", padding %" PRId64
@@ -87,6 +100,7 @@ static cvy_status describe_output(const cvy_op *op, const cvy_tensor *x, int64_t
     case CVY_OP_CONCAT:
     case CVY_OP_SLICE: y->shape.extent[1] = filters; return CVY_OK;
     case CVY_OP_CONVOLUTION:
+    case CVY_OP_TRANSPOSED_CONVOLUTION:
         y->shape.extent[1] = filters;
         return slide_window(op, &y->shape);
     case CVY_OP_POOL_MAX:
@@ -101,17 +115,19 @@ static cvy_status describe_output(const cvy_op *op, const cvy_tensor *x, int64_t
     }
 }
 
-/* Weights of a convolution or dense layer, in plain order; g leads where there are groups. */
+/* Weights of a convolution or dense layer, in plain order; g leads where there are groups. Transposed they are c,f. */
 static cvy_tensor describe_weights(const cvy_op *op, const cvy_tensor *x, int64_t filters)
 {
-    int64_t groups = op->kind == CVY_OP_CONVOLUTION ? op->params.window.groups : 1;
+    bool transposed = op->kind == CVY_OP_TRANSPOSED_CONVOLUTION;
+    int64_t groups = cvy_op_convolves(op->kind) ? op->params.window.groups : 1;
+    int64_t channels = x->shape.extent[1] / groups;
     cvy_tensor w = {.dtype = x->dtype, .format = CVY_FORMAT_PLAIN, .grouped = groups > 1};
     if (w.grouped) {
         w.shape.extent[w.shape.dims++] = groups;
     }
-    w.shape.extent[w.shape.dims++] = filters / groups;
-    w.shape.extent[w.shape.dims++] = x->shape.extent[1] / groups;
-    for (int axis = 5 - x->shape.dims; op->kind == CVY_OP_CONVOLUTION && axis < 3; axis++) {
+    w.shape.extent[w.shape.dims++] = transposed ? channels : filters / groups;
+    w.shape.extent[w.shape.dims++] = transposed ? filters / groups : channels;
+    for (int axis = 5 - x->shape.dims; cvy_op_convolves(op->kind) && axis < 3; axis++) {
         w.shape.extent[w.shape.dims++] = op->params.window.window.kernel[axis];
     }
     return w;
@@ -158,7 +174,7 @@ static bool is_shaped_as_input(const cvy_op *op, cvy_role role)
 cvy_status cvy_op_describe(const cvy_op *op, const cvy_tensor *x, int64_t filters, cvy_role role,
                            cvy_tensor *tensor_out)
 {
-    bool filtered = op->kind == CVY_OP_CONVOLUTION || op->kind == CVY_OP_DENSE;
+    bool filtered = cvy_op_has_weights(op->kind);
     int64_t channels = filtered ? filters : x->shape.extent[x->shape.dims > 1];
     cvy_tensor tensor = *x;
     if (role == CVY_ROLE_Y || role == CVY_ROLE_DY || role == CVY_ROLE_WINDOW) {

@@ -52,6 +52,7 @@ static uint64_t mix_params(uint64_t hash, const cvy_op *op)
     case CVY_OP_SQUARE_SUM:
     case CVY_OP_CLIP: return mix_squares(hash, &op->params.squares);
     case CVY_OP_CONVOLUTION:
+    case CVY_OP_TRANSPOSED_CONVOLUTION:
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return mix_window(hash, &op->params.window);
     case CVY_OP_POOL_ADAPTIVE:

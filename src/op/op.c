@@ -161,6 +161,12 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_UPDATE] = {2, {R(W), U(AVERAGE)}},
         },
+    [CVY_OP_TRANSPOSED_CONVOLUTION] =
+        {
+            [CVY_PASS_FORWARD] = {4, {R(X), R(W), OPTIONAL_R(B), W(Y)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(DY), R(W), W(DX)}},
+            [CVY_PASS_BACKWARD_WEIGHTS] = {4, {R(X), R(DY), W(DW), OPTIONAL_W(DB)}},
+        },
     [CVY_OP_CONCAT] =
         {
             [CVY_PASS_FORWARD] = {5, {R(X), R(X1), OPTIONAL_R(X2), OPTIONAL_R(X3), W(Y)}},
@@ -224,9 +230,17 @@ const char *cvy_op_kind_name(cvy_op_kind kind)
         [CVY_OP_LAMB_DIRECTION] = "lamb-direction",
         [CVY_OP_LAMB] = "lamb",
         [CVY_OP_AVERAGE] = "average",
+        [CVY_OP_TRANSPOSED_CONVOLUTION] = "transposed-convolution",
     };
     return name[kind];
 }
+
+bool cvy_op_convolves(cvy_op_kind kind)
+{
+    return kind == CVY_OP_CONVOLUTION || kind == CVY_OP_TRANSPOSED_CONVOLUTION;
+}
+
+bool cvy_op_has_weights(cvy_op_kind kind) { return cvy_op_convolves(kind) || kind == CVY_OP_DENSE; }
 
 const char *cvy_op_pass_name(cvy_op_pass pass)
 {

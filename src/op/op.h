@@ -18,6 +18,11 @@
  *
  * CONVOLUTION     cross-correlation, as PyTorch's. w is f,c/g,(kd),kh,kw, or g,f/g,c/g,… with `grouped` set. db is
  *                 the sum of dy.
+ * TRANSPOSED_CONVOLUTION  the data gradient of a convolution as an op of its own, PyTorch's ConvTranspose: y is b plus,
+ *                 for every position o of x and tap k, x w added at o stride - before + k dilation, where that is in y.
+ *                 The window is that of the convolution from y to x, of which each position counts, so that y has
+ *                 (positions - 1) stride + dilation (kernel - 1) + 1 - before - after; PyTorch's output_padding is
+ *                 taken off `after`. w is c,f/g,(kd),kh,kw, or g,c/g,f/g,… with `grouped` set. db is the sum of dy.
  * DENSE           y = x w^T + b; x [n, in], w [out, in].
  * POOL_MAX        padding never wins; of equal values the first in kd,kh,kw order wins, and takes the gradient.
  *                 `window` is u8 where the window has at most 256 positions, else i32; same format as y.
@@ -111,6 +116,7 @@ typedef enum cvy_op_kind {
     CVY_OP_LAMB_DIRECTION,
     CVY_OP_LAMB,
     CVY_OP_AVERAGE,
+    CVY_OP_TRANSPOSED_CONVOLUTION,
     CVY_OP_KIND_COUNT
 } cvy_op_kind;
 
@@ -182,7 +188,7 @@ typedef struct cvy_window {
 
 typedef struct cvy_op_params_window {
     cvy_window window;
-    int64_t groups;     /**< convolution only, else 1 */
+    int64_t groups;     /**< of convolutions, transposed or not; else 1 */
     bool count_padding; /**< average pooling: divide by the whole window (PyTorch's default) */
 } cvy_op_params_window;
 
@@ -257,7 +263,7 @@ typedef struct cvy_op {
     cvy_op_kind kind;
     cvy_op_pass pass;
     union {
-        cvy_op_params_window window;       /**< CONVOLUTION, POOL_MAX, POOL_AVERAGE */
+        cvy_op_params_window window;       /**< CONVOLUTION, TRANSPOSED_CONVOLUTION, POOL_MAX, POOL_AVERAGE */
         cvy_op_params_adaptive adaptive;   /**< POOL_ADAPTIVE */
         cvy_op_params_norm norm;           /**< BATCH_NORM */
         cvy_op_params_dropout dropout;     /**< DROPOUT, STOCHASTIC_DEPTH */
@@ -292,6 +298,12 @@ const cvy_signature *cvy_op_signature(cvy_op_kind kind, cvy_op_pass pass);
 
 /** "convolution", "dense", … Cannot fail. */
 const char *cvy_op_kind_name(cvy_op_kind kind);
+
+/** Whether a kind is a convolution, transposed or not: a window of weights, in groups. */
+bool cvy_op_convolves(cvy_op_kind kind);
+
+/** Whether a kind multiplies with weights, which have formats of their own: convolutions and dense layers. */
+bool cvy_op_has_weights(cvy_op_kind kind);
 
 /** "forward", "backward-data", … Cannot fail. */
 const char *cvy_op_pass_name(cvy_op_pass pass);
@@ -345,6 +357,9 @@ cvy_status cvy_op_describe(const cvy_op *op, const cvy_tensor *x, int64_t filter
 
 /** Output extent of a window along axis @p axis (0 d, 1 h, 2 w) over an input of @p extent; below 1 where none fits. */
 int64_t cvy_window_output(const cvy_window *window, int axis, int64_t extent);
+
+/** The least input extent over which a window has @p positions positions; below 1 where there is none. */
+int64_t cvy_window_input(const cvy_window *window, int axis, int64_t positions);
 
 /** The space (d,h,w) of a tensor n,c,…; d = 1 in 2-D, all 1 for n,c. */
 void cvy_space_get(const cvy_shape *shape, int64_t space_out[3]);

@@ -168,30 +168,34 @@ static int list_candidates(const question *q, cvy_format current, cvy_layer_form
     return count;
 }
 
-/* The weight formats that go with blocks of 8 or 16 where nobody can be asked: what oneDNN's kernels take. */
-static void choose_weights_by_rule(const question *q, cvy_layer_formats *formats)
+/*
+ * The weight formats that go with blocks of 8 or 16 where nobody can be asked: what oneDNN's kernels take. A transposed
+ * convolution runs forward what is a convolution's gradient of data, and the other way round.
+ */
+static void choose_weights_by_rule(const question *q, bool transposed, cvy_layer_formats *formats)
 {
     bool wide = q->options->block == 16;
     int64_t groups = find_parameter(q, CVY_ROLE_W)->spec.groups;
+    cvy_format by_input = wide ? CVY_FORMAT_W_I16O16 : CVY_FORMAT_W_I8O8;
+    cvy_format by_output = wide ? CVY_FORMAT_W_O16I16 : CVY_FORMAT_W_O8I8;
     if (formats->output != CVY_FORMAT_C8 && formats->output != CVY_FORMAT_C16) {
         return; /* plain weights */
     }
     if (groups > 1 && groups == q->layer->output.extent[1]) {
         formats->weight = wide ? CVY_FORMAT_W_G16 : CVY_FORMAT_W_G8;
+        formats->gradient = formats->weight_backward = formats->weight;
     } else if (formats->input == formats->output) {
-        formats->weight = wide ? CVY_FORMAT_W_I16O16 : CVY_FORMAT_W_I8O8;
+        formats->gradient = by_input;
+        formats->weight = transposed ? by_output : by_input;
+        formats->weight_backward = transposed ? by_input : by_output;
     } else {
         formats->weight = wide ? CVY_FORMAT_W_O16 : CVY_FORMAT_W_O8;
-    }
-    formats->gradient = formats->weight;
-    formats->weight_backward = formats->weight;
-    if (formats->input == formats->output && formats->weight != CVY_FORMAT_W_G8 &&
-        formats->weight != CVY_FORMAT_W_G16) {
-        formats->weight_backward = wide ? CVY_FORMAT_W_O16I16 : CVY_FORMAT_W_O8I8;
+        formats->gradient = formats->weight_backward = formats->weight;
     }
 }
 
-static cvy_status decide_convolution(const question *q, cvy_format current, cvy_layer_formats *formats)
+static cvy_status decide_convolution(const question *q, cvy_op_kind kind, cvy_format current,
+                                     cvy_layer_formats *formats)
 {
     cvy_layer_formats candidate[MAX_CANDIDATES];
     if (q->options->dtype == CVY_F64) {
@@ -200,7 +204,7 @@ static cvy_status decide_convolution(const question *q, cvy_format current, cvy_
     int count = list_candidates(q, current, candidate);
     if (q->options->backends.count == 0) {
         *formats = candidate[0];
-        choose_weights_by_rule(q, formats);
+        choose_weights_by_rule(q, kind == CVY_OP_TRANSPOSED_CONVOLUTION, formats);
         return CVY_OK;
     }
     cvy_quality best = CVY_QUALITY_NONE;
@@ -230,14 +234,16 @@ static void decide_dense(const question *q, cvy_layer_formats *formats)
     }
 }
 
-static bool has_weights(const cvy_layer *layer, cvy_op_kind kind)
+/* The kind of a layer's op where it has weights; of all others CVY_OP_KIND_COUNT. */
+static cvy_op_kind find_weighted_kind(const question *q)
 {
+    const cvy_layer_kind *kind = q->layer->kind;
     cvy_op op = {0};
-    if (layer->kind->flow != CVY_FLOW_OPS || layer->kind->any_format) {
-        return false;
+    if (kind->flow != CVY_FLOW_OPS || kind->any_format) {
+        return CVY_OP_KIND_COUNT;
     }
-    layer->kind->make_op(layer, &layer->output, CVY_PASS_FORWARD, &op);
-    return op.kind == kind;
+    kind->make_op(q->layer, &q->model->layer[q->layer->input[0]].output, CVY_PASS_FORWARD, &op);
+    return cvy_op_has_weights(op.kind) ? op.kind : CVY_OP_KIND_COUNT;
 }
 
 cvy_status cvy_layout_decide(const cvy_model *model, const cvy_plan_options *options, cvy_layer_formats *formats_out)
@@ -252,9 +258,10 @@ cvy_status cvy_layout_decide(const cvy_model *model, const cvy_plan_options *opt
         }
         cvy_format current = formats_out[layer->input[0]].output;
         q.needs_dx = model->layer[layer->input[0]].kind->flow != CVY_FLOW_SOURCE;
-        if (has_weights(layer, CVY_OP_CONVOLUTION)) {
-            CVY_TRY(decide_convolution(&q, current, formats));
-        } else if (has_weights(layer, CVY_OP_DENSE)) {
+        cvy_op_kind weighted = find_weighted_kind(&q);
+        if (cvy_op_convolves(weighted)) {
+            CVY_TRY(decide_convolution(&q, weighted, current, formats));
+        } else if (weighted == CVY_OP_DENSE) {
             decide_dense(&q, formats);
         } else if (layer->kind->any_format) {
             formats->input = current;

@@ -87,3 +87,32 @@ cvy_status cvy_rate_read_milestones(const char *text, double epoch_samples, cvy_
     }
     return CVY_OK;
 }
+
+cvy_status cvy_rate_check(const cvy_train_options *o)
+{
+    bool stepped = o->rate == CVY_RATE_STEP || o->rate == CVY_RATE_EXPONENTIAL;
+    CVY_REQUIRE((unsigned)o->rate <= CVY_RATE_POLYNOMIAL, CVY_ERR_INPUT, "no schedule of number %d", (int)o->rate);
+    CVY_REQUIRE(!stepped || o->step_epochs > 0.0, CVY_ERR_INPUT, "step-epochs: expected more than 0, got %g",
+                o->step_epochs);
+    CVY_REQUIRE(o->rate != CVY_RATE_MULTISTEP || o->milestones, CVY_ERR_INPUT,
+                "the multistep schedule needs milestones: epochs such as 30,60,80");
+    CVY_REQUIRE(o->rate_base_size >= 0 && o->power >= 0.0, CVY_ERR_INPUT,
+                "the base size of the learning rate and the power must not be negative, got %lld and %g",
+                (long long)o->rate_base_size, o->power);
+    CVY_REQUIRE(o->warmup_epochs >= 0.0, CVY_ERR_INPUT, "warmup-epochs: expected at least 0, got %g",
+                o->warmup_epochs);
+    return CVY_OK;
+}
+
+cvy_status cvy_rate_setup(const cvy_train_options *o, double epoch_samples, double total_samples, cvy_rate *rate_out)
+{
+    double growth = o->rate_base_size > 0 ? (double)o->batch / (double)o->rate_base_size : 1.0;
+    *rate_out = (cvy_rate){.kind = o->rate,
+                           .base = o->learning_rate * growth,
+                           .warmup_samples = o->warmup_epochs * epoch_samples,
+                           .total_samples = total_samples,
+                           .step_samples = o->step_epochs * epoch_samples,
+                           .gamma = o->gamma,
+                           .power = o->power};
+    return cvy_rate_read_milestones(o->milestones, epoch_samples, rate_out);
+}

@@ -21,6 +21,20 @@ typedef struct cvy_rate {
     double milestone_samples[CVY_RATE_MILESTONES]; /**< CVY_RATE_MULTISTEP: times gamma at each, rising */
 } cvy_rate;
 
+/** See whether the options of a schedule make sense. @retval CVY_ERR_INPUT one does not; the message names it */
+cvy_status cvy_rate_check(const cvy_train_options *options);
+
+/**
+ * Make the schedule that checked options ask for.
+ *
+ * @param[in]  epoch_samples of one epoch
+ * @param[in]  total_samples of the whole training
+ * @param[out] rate_out      not to be used after a failure
+ * @retval CVY_ERR_INPUT     milestones that are none
+ */
+cvy_status cvy_rate_setup(const cvy_train_options *options, double epoch_samples, double total_samples,
+                          cvy_rate *rate_out);
+
 /**
  * Read milestones.
  *

@@ -4,7 +4,7 @@
 
 #include "convoy/train.h"
 #include "comm/comm.h"
-#include "data/data.h"
+#include "data/loader.h"
 #include "machine/machine.h"
 #include "runtime/executor.h"
 

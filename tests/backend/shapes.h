@@ -34,6 +34,8 @@ typedef struct test_shape {
 
 #define CONVOLUTION(...) {.kind = CVY_OP_CONVOLUTION, .params.window = {.window = __VA_ARGS__, .groups = 1}}
 #define GROUPED(g, ...) {.kind = CVY_OP_CONVOLUTION, .params.window = {.window = __VA_ARGS__, .groups = g}}
+#define TRANSPOSED(g, ...) \
+    {.kind = CVY_OP_TRANSPOSED_CONVOLUTION, .params.window = {.window = __VA_ARGS__, .groups = g}}
 #define POOL_MAX(...) {.kind = CVY_OP_POOL_MAX, .params.window = {.window = __VA_ARGS__, .groups = 1}}
 #define POOL_AVERAGE(counted, ...) \
     {.kind = CVY_OP_POOL_AVERAGE, .params.window = {.window = __VA_ARGS__, .groups = 1, .count_padding = counted}}
@@ -236,6 +238,28 @@ static const test_shape test_shapes[] = {
     CASE("lamb", RULE(CVY_OP_LAMB, 0.0), DIMS(6, 5, 3, 3), .optional = true),
     CASE("lamb of a vector", RULE(CVY_OP_LAMB, 0.0), DIMS(19)),
     CASE("average", AVERAGE(0.875), DIMS(6, 5, 3, 3)),
+    CASE("transposed 3x3", TRANSPOSED(1, SQUARE(3, 1, 1, 1)), DIMS(2, 8, 7, 9), .filters = 16, .optional = true),
+    CASE("transposed 2x2 stride 2 without bias", TRANSPOSED(1, SQUARE(2, 2, 1, 0)), DIMS(2, 16, 5, 4), .filters = 8),
+    CASE("transposed stride 2, one row of output padding",
+         TRANSPOSED(1, {{1, 3, 3}, {1, 2, 2}, {1, 1, 1}, {0, 1, 1}, {0, 0, 0}}), DIMS(2, 6, 4, 5), .filters = 10,
+         .optional = true),
+    CASE("transposed stride 3 beyond a kernel of 2, output padding",
+         TRANSPOSED(1, {{1, 2, 2}, {1, 3, 3}, {1, 1, 1}, {0, 0, 0}, {0, -2, -1}}), DIMS(1, 3, 4, 3), .filters = 5,
+         .optional = true),
+    CASE("transposed dilation 2", TRANSPOSED(1, SQUARE(3, 1, 2, 1)), DIMS(2, 8, 6, 5), .filters = 8, .optional = true),
+    CASE("transposed dilation 3, output padding beyond the stride",
+         TRANSPOSED(1, {{1, 2, 2}, {1, 1, 1}, {1, 3, 3}, {0, 0, 0}, {0, -2, -2}}), DIMS(1, 4, 3, 4), .filters = 3),
+    CASE("transposed 1x1 stride 2", TRANSPOSED(1, SQUARE(1, 2, 1, 0)), DIMS(2, 12, 4, 5), .filters = 20),
+    CASE("transposed uneven padding", TRANSPOSED(1, {{1, 3, 5}, {1, 1, 2}, {1, 1, 1}, {0, 0, 3}, {0, 2, 1}}),
+         DIMS(2, 9, 6, 5), .filters = 10, .optional = true),
+    CASE("transposed 3 groups", TRANSPOSED(3, SQUARE(3, 2, 1, 1)), DIMS(2, 9, 4, 5), .filters = 6, .optional = true),
+    CASE("transposed depthwise", TRANSPOSED(8, SQUARE(4, 2, 1, 1)), DIMS(2, 8, 4, 5), .filters = 8, .optional = true),
+    CASE("transposed 3-D stride 2 (u-net)", TRANSPOSED(1, CUBE(2, 2, 1, 0)), DIMS(1, 16, 3, 2, 4), .filters = 16),
+    CASE("transposed 3-D, output padding",
+         TRANSPOSED(1, {{3, 3, 2}, {2, 2, 1}, {1, 1, 1}, {1, 1, 0}, {0, 1, 0}}), DIMS(2, 5, 3, 4, 3), .filters = 4,
+         .optional = true),
+    CASE("transposed 3-D 2 groups, dilation", TRANSPOSED(2, {{2, 2, 2}, {1, 2, 1}, {2, 1, 2}, {1, 0, 0}, {0, 0, 1}}),
+         DIMS(1, 4, 4, 3, 5), .filters = 6, .optional = true),
 };
 enum { test_shape_count = sizeof test_shapes / sizeof test_shapes[0] };
 

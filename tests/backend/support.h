@@ -312,7 +312,7 @@ static inline cvy_status differ_from_reference(const cvy_backend *backend, const
  */
 static inline void set_formats(cvy_op *op, cvy_format activations, cvy_format weights)
 {
-    bool filtered = op->kind == CVY_OP_CONVOLUTION || op->kind == CVY_OP_DENSE;
+    bool filtered = cvy_op_has_weights(op->kind);
     for (int i = 0; i < op->operands; i++) {
         cvy_role role = op->operand[i].role;
         cvy_tensor *tensor = &op->operand[i].tensor;

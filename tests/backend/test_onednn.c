@@ -24,8 +24,6 @@ static const format_pair pairs[] = {
 };
 enum { PAIRS = sizeof pairs / sizeof pairs[0] };
 
-static bool is_filtered(const cvy_op *op) { return op->kind == CVY_OP_CONVOLUTION || op->kind == CVY_OP_DENSE; }
-
 static cvy_role weight_role(const cvy_op *op)
 {
     return cvy_op_index(op, CVY_ROLE_DW) >= 0 ? CVY_ROLE_DW : CVY_ROLE_W;
@@ -41,7 +39,7 @@ static void set_pair(cvy_op *op, const format_pair *pair)
         x->format = pair->input;
         x->format = cvy_tensor_format_fits(x) ? pair->input : CVY_FORMAT_PLAIN;
     }
-    if (is_filtered(op)) {
+    if (cvy_op_has_weights(op->kind)) {
         cvy_role role = weight_role(op);
         cvy_format wish;
         if (cvy_backend_onednn.choose_format(op, role, &wish) == CVY_OK) {
@@ -55,6 +53,7 @@ static bool is_foreign(const cvy_op *op)
 {
     switch (op->kind) {
     case CVY_OP_CONVOLUTION:
+    case CVY_OP_TRANSPOSED_CONVOLUTION:
     case CVY_OP_DENSE:
     case CVY_OP_POOL_AVERAGE:
     case CVY_OP_REORDER: return false;
@@ -67,7 +66,7 @@ static bool is_foreign(const cvy_op *op)
 /* The library lets a window leave out fewer than a stride of positions: what a floor leaves, and no more. */
 static bool leaves_too_much(const cvy_op *op)
 {
-    bool windowed = op->kind == CVY_OP_CONVOLUTION || op->kind == CVY_OP_POOL_AVERAGE;
+    bool windowed = cvy_op_convolves(op->kind) || op->kind == CVY_OP_POOL_AVERAGE;
     for (int axis = 0; windowed && axis < 3; axis++) {
         if (op->params.window.window.after[axis] < -op->params.window.window.stride[axis]) {
             return true;
@@ -93,7 +92,7 @@ static bool must_run(const cvy_op *op, const format_pair *pair)
 {
     bool even = pair->input == pair->output &&
                 (pair->input == CVY_FORMAT_PLAIN || pair->input == CVY_FORMAT_CHANNELS_LAST);
-    return op->kind == CVY_OP_DENSE || op->kind == CVY_OP_REORDER || (op->kind == CVY_OP_CONVOLUTION && even);
+    return op->kind == CVY_OP_DENSE || op->kind == CVY_OP_REORDER || (cvy_op_convolves(op->kind) && even);
 }
 
 typedef struct test_tally {

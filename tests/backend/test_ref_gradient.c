@@ -171,7 +171,7 @@ static void test_gradients_equal_central_differences(void **state)
 /* Whether y is linear in x (the bias apart) for fixed masks and winners. */
 static bool is_linear(cvy_op_kind kind)
 {
-    return kind == CVY_OP_CONVOLUTION || kind == CVY_OP_DENSE || kind == CVY_OP_POOL_MAX ||
+    return cvy_op_has_weights(kind) || kind == CVY_OP_POOL_MAX ||
            kind == CVY_OP_POOL_AVERAGE || kind == CVY_OP_POOL_GLOBAL || kind == CVY_OP_POOL_ADAPTIVE ||
            kind == CVY_OP_RELU || kind == CVY_OP_DROPOUT ||
            kind == CVY_OP_LEAKY_RELU || kind == CVY_OP_MULTIPLY || kind == CVY_OP_STOCHASTIC_DEPTH;

@@ -43,7 +43,7 @@ static void test_formats_and_types_do_not_change_the_result(void **state)
     cvy_op op;
     (void)state;
     for (int i = 0; i < test_shape_count; i++) {
-        bool filtered = test_shapes[i].op.kind == CVY_OP_CONVOLUTION || test_shapes[i].op.kind == CVY_OP_DENSE;
+        bool filtered = cvy_op_has_weights(test_shapes[i].op.kind);
         for (int pass = 0; pass < CVY_PASS_COUNT; pass++) {
             for (int format = 0; format < (filtered ? (int)CVY_FORMAT_COUNT : 4); format++) {
                 cvy_dtype dtype = format % 2 ? CVY_F32 : CVY_F64;

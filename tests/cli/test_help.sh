@@ -21,7 +21,17 @@ for word in help --help -h; do
     done
 done
 
-# Every command that this build has explains itself, within 100 columns, however it is asked.
+# narrow WHAT: the help in out keeps within 79 columns
+narrow() {
+    awk -v what="$1" '
+        length > 79 { print "FAILED: " what ", line " NR ": " length " columns"; bad = 1 }
+        / $/ { print "FAILED: " what ", line " NR ": a blank at the end"; bad = 1 } END { exit bad }' out ||
+        failures=$((failures + 1))
+}
+
+narrow "convoy help"
+
+# Every command that this build has explains itself, however it is asked.
 commands="model doctor"
 "$convoy" train --help >/dev/null 2>&1 && commands="$commands train eval bench data"
 for command in $commands; do
@@ -31,10 +41,7 @@ for command in $commands; do
     cmp -s first out || fail "convoy help $command and convoy $command --help differ"
     head -1 out | grep -q "^usage: convoy $command" || fail "convoy $command --help begins with: $(head -1 out)"
     grep -q -- "--config FILE" out || fail "convoy $command --help does not tell of --config"
-    awk -v command="$command" '
-        length > 100 { print "FAILED: " command " --help, line " NR ": " length " columns"; bad = 1 }
-        / $/ { print "FAILED: " command " --help, line " NR ": a blank at the end"; bad = 1 } END { exit bad }' out ||
-        failures=$((failures + 1))
+    narrow "$command --help"
 done
 
 expect 2 "$convoy"

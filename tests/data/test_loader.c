@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/kind.h"
+#include "data/loader.h"
 
 enum { SAMPLES = 23, BATCH = 5, PIXELS = 3, MAX_SLOTS = 4, MAX_THREADS = 3, SEED = 11 };
 

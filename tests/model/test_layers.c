@@ -48,6 +48,38 @@ static void test_convolution_shapes(void **state)
     assert_output(CVY_SHAPE(4, 8, 9, 10), "conv", "filters: 6, kernel: [1, 2, 3], groups: 2", "1x6x8x8x8");
 }
 
+/* torch.nn.ConvTranspose2d: (extent - 1) stride - 2 padding + dilation (kernel - 1) + output padding + 1. */
+static void test_transposed_convolution_shapes_and_parameters(void **state)
+{
+    (void)state;
+    const char *const kind = "transposed-convolution";
+    assert_output(CVY_SHAPE(3, 5, 6), kind, "filters: 4, kernel: 2, stride: 2", "1x4x10x12");
+    assert_output(CVY_SHAPE(3, 5, 6), kind, "filters: 4, kernel: 3, stride: 2, padding: 1", "1x4x9x11");
+    assert_output(CVY_SHAPE(3, 5, 6), kind, "filters: 4, kernel: 3, stride: 2, padding: 1, output-padding: [1, 0]",
+                  "1x4x10x11");
+    assert_output(CVY_SHAPE(3, 5, 6), kind, "filters: 4, kernel: 3, dilation: [1, 3], output-padding: [0, 2]",
+                  "1x4x7x14");
+    assert_output(CVY_SHAPE(4, 3, 5, 6), kind, "filters: 6, kernel: [1, 2, 3], stride: [1, 2, 3], groups: 2",
+                  "1x6x3x10x18");
+    assert_no_layer(CVY_SHAPE(3, 5, 6), kind, "filters: 4, kernel: 3, stride: 2, output-padding: 2",
+                    "output-padding: found 2 along h, expected less than stride or dilation, 2");
+    assert_no_layer(CVY_SHAPE(3, 5, 6), kind, "filters: 4, kernel: 3, stride: 2, output-padding: [1, 1, 1]",
+                    "output-padding: found 3 entries, expected 1 or 2");
+    assert_no_layer(CVY_SHAPE(3, 5, 6), kind, "filters: 4, kernel: 1, padding: 3", "layer x: a window of 1 along h");
+    assert_no_layer(CVY_SHAPE(3, 5, 6), kind, "filters: 4, kernel: 1, groups: 2",
+                    "3 channels and 4 filters do not fall into 2 equal groups");
+    cvy_model *model;
+    const char *options = "filters: 6, kernel: 3, groups: 2"; /* weights c, f / g as in a state_dict */
+    assert_int_equal(try_layer(&model, CVY_SHAPE(4, 8, 8), kind, options), CVY_OK);
+    assert_shape(&model->parameter[0].spec.shape, "4x3x3x3");
+    assert_shape(&model->parameter[1].spec.shape, "6");
+    assert_true(model->parameter[1].spec.init.fan_in == 27); /* torch.nn.init's, of a weight of 4,3,3,3 */
+    cvy_model_destroy(&model);
+    assert_int_equal(try_layer(&model, CVY_SHAPE(4, 8, 8), kind, "filters: 6, kernel: 3, bias: no"), CVY_OK);
+    assert_int_equal(model->parameters, 1);
+    cvy_model_destroy(&model);
+}
+
 static void test_shapes_of_the_other_kinds(void **state)
 {
     (void)state;
@@ -308,7 +340,8 @@ static void test_every_pass_is_in_the_table_of_ops(void **state)
     (void)state;
     static const char *const needed[] = {"conv", "filters: 2, kernel: 1", "dense", "outputs: 2", "max-pool",
                                          "kernel: 1", "average-pool", "kernel: 1", "adaptive-pool", "output: 2",
-                                         "group-norm", "groups: 2", "local-response-norm", "size: 5", NULL};
+                                         "group-norm", "groups: 2", "local-response-norm", "size: 5",
+                                         "transposed-convolution", "filters: 2, kernel: 2", NULL};
     int kinds = 0;
     for (const cvy_layer_kind *kind; (kind = cvy_layer_kind_get(kinds)); kinds++) {
         assert_ptr_equal(cvy_layer_kind_find(kind->name), kind);
@@ -451,6 +484,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_convolution_shapes),
+        cmocka_unit_test(test_transposed_convolution_shapes_and_parameters),
         cmocka_unit_test(test_shapes_of_the_other_kinds),
         cmocka_unit_test(test_pooling_counts_positions_as_pytorch_does),
         cmocka_unit_test(test_ceil_mode_becomes_padding_at_the_high_end),

@@ -49,6 +49,22 @@ static void test_flop_of_groups_and_depth(void **state)
     assert_true(cvy_op_flop(&op) == 4.0 * 3538944.0);
 }
 
+/*
+ * 16 channels at 4x4x4 spread over 2x2x2 for each of 8 filters: 2 * 16 * 8 * 8 * 64 = 131,072 in each pass; the bias is
+ * added to 8 * 512 outputs.
+ */
+static void test_flop_of_a_transposed_convolution(void **state)
+{
+    (void)state;
+    test_shape shape = CASE("", TRANSPOSED(1, CUBE(2, 2, 1, 0)), DIMS(1, 16, 4, 4, 4), .filters = 8, .optional = true);
+    cvy_op forward = make(&shape, CVY_PASS_FORWARD);
+    cvy_op data = make(&shape, CVY_PASS_BACKWARD_DATA);
+    cvy_op weights = make(&shape, CVY_PASS_BACKWARD_WEIGHTS);
+    assert_true(cvy_op_flop(&forward) == 131072.0 + 4096.0);
+    assert_true(cvy_op_flop(&data) == 131072.0);
+    assert_true(cvy_op_flop(&weights) == 131072.0 + 4096.0);
+}
+
 /* AlexNet's classifier.1: 2 * 9216 * 4096 = 75,497,472 a sample, and 4096 for the bias. */
 static void test_flop_of_dense(void **state)
 {
@@ -298,6 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flop_of_alexnet_conv1),
         cmocka_unit_test(test_flop_of_groups_and_depth),
+        cmocka_unit_test(test_flop_of_a_transposed_convolution),
         cmocka_unit_test(test_flop_of_dense),
         cmocka_unit_test(test_flop_of_small_ops),
         cmocka_unit_test(test_flop_of_every_op),

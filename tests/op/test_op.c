@@ -13,7 +13,7 @@ static void test_signatures_are_complete(void **state)
 {
     static const int passes[CVY_OP_KIND_COUNT] = {3, 3, 3, 2, 2, 8, 2, 2, 1, 3, 3, 1, /* the optimizers */ 1, 1,
                                                   2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2,
-                                                  1, 1, 1, 1, 1, 1};
+                                                  1, 1, 1, 1, 1, 1, 3};
     (void)state;
     for (int kind = 0; kind < CVY_OP_KIND_COUNT; kind++) {
         int found = 0;
@@ -92,6 +92,27 @@ static void test_window_output_equals_sliding(void **state)
     assert_true(compared > 10000);
 }
 
+/* The least extent with so many positions: one element less has one position less. */
+static void test_window_input_is_the_least_that_slides_so_far(void **state)
+{
+    (void)state;
+    for (int64_t code = 0; code < 6 * 5 * 3 * 3 * 3 * 4; code++) {
+        int64_t positions = 1 + code % 6;
+        cvy_window window = {.kernel = {1, 1 + code / 6 % 5, 1},
+                             .stride = {1, 1 + code / 30 % 3, 1},
+                             .dilation = {1, 1 + code / 90 % 3, 1},
+                             .before = {0, code / 270 % 3, 0},
+                             .after = {0, code / 810 % 4 - 2, 0}};
+        int64_t found = cvy_window_input(&window, 1, positions);
+        if (found >= 1) {
+            assert_int_equal(slide(&window, 1, found), positions);
+            assert_int_equal(slide(&window, 1, found - 1), positions - 1);
+        }
+    }
+    assert_true(cvy_window_input(&(cvy_window)SQUARE(INT64_MAX, 1, 2, 0), 1, 5) < 1);
+    assert_true(cvy_window_input(&(cvy_window)SQUARE(1, INT64_MAX, 1, 0), 1, 5) < 1);
+}
+
 static void test_window_output_does_not_wrap(void **state)
 {
     (void)state;
@@ -148,6 +169,13 @@ static void test_describe_vectors_weights_and_loss(void **state)
     assert_true(tensor.grouped && tensor.format == CVY_FORMAT_PLAIN && tensor.dtype == CVY_F64);
     assert_int_equal(cvy_op_describe(&conv, &x, 8, CVY_ROLE_B, &tensor), CVY_OK);
     assert_true(cvy_shape_equal(&tensor.shape, &CVY_SHAPE(8)));
+    conv.kind = CVY_OP_TRANSPOSED_CONVOLUTION; /* channels first: 6 / 2, then 8 / 2 filters; 5 + 2, 7, 9 + 1 */
+    assert_int_equal(cvy_op_describe(&conv, &x, 8, CVY_ROLE_W, &tensor), CVY_OK);
+    assert_true(cvy_shape_equal(&tensor.shape, &CVY_SHAPE(2, 3, 4, 3, 1, 2)) && tensor.grouped);
+    assert_int_equal(cvy_op_describe(&conv, &x, 8, CVY_ROLE_DB, &tensor), CVY_OK);
+    assert_true(cvy_shape_equal(&tensor.shape, &CVY_SHAPE(8)));
+    assert_int_equal(cvy_op_describe(&conv, &x, 8, CVY_ROLE_DY, &tensor), CVY_OK);
+    assert_true(cvy_shape_equal(&tensor.shape, &CVY_SHAPE(4, 8, 7, 7, 10)) && tensor.format == CVY_FORMAT_C8);
     cvy_op norm = BATCH_NORM(1);
     assert_int_equal(cvy_op_describe(&norm, &x, 0, CVY_ROLE_RUNNING_VARIANCE, &tensor), CVY_OK);
     assert_true(cvy_shape_equal(&tensor.shape, &CVY_SHAPE(6)));
@@ -362,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_every_kind_and_pass_is_in_the_list_of_shapes),
         cmocka_unit_test(test_operands_keep_the_order_of_the_signature),
         cmocka_unit_test(test_window_output_equals_sliding),
+        cmocka_unit_test(test_window_input_is_the_least_that_slides_so_far),
         cmocka_unit_test(test_window_output_does_not_wrap),
         cmocka_unit_test(test_describe_known_layers),
         cmocka_unit_test(test_describe_index_of_winner),

@@ -65,24 +65,28 @@ bool cvy_onednn_layout_get(const cvy_tensor *tensor, cvy_onednn_layout *layout_o
     return true;
 }
 
-static bool takes_format(const_dnnl_primitive_desc_t description, int argument, const cvy_tensor *tensor,
+static bool takes_format(const_dnnl_primitive_desc_t description, int argument, const cvy_tensor *tensor, int swapped,
                          cvy_format format)
 {
     cvy_tensor candidate = *tensor;
     cvy_onednn_layout layout;
     candidate.format = format;
-    return cvy_onednn_layout_get(&candidate, &layout) && cvy_onednn_takes(description, argument, &layout);
+    if (!cvy_onednn_layout_get(&candidate, &layout)) {
+        return false;
+    }
+    layout.swapped = swapped;
+    return cvy_onednn_takes(description, argument, &layout);
 }
 
 bool cvy_onednn_format_find(const_dnnl_primitive_desc_t description, int argument, const cvy_tensor *tensor,
-                            cvy_format *format_out)
+                            int swapped, cvy_format *format_out)
 {
-    if (takes_format(description, argument, tensor, tensor->format)) {
+    if (takes_format(description, argument, tensor, swapped, tensor->format)) {
         *format_out = tensor->format;
         return true;
     }
     for (int i = 0; i < CVY_FORMAT_COUNT; i++) {
-        if (takes_format(description, argument, tensor, (cvy_format)i)) {
+        if (takes_format(description, argument, tensor, swapped, (cvy_format)i)) {
             *format_out = (cvy_format)i;
             return true;
         }

@@ -15,9 +15,10 @@ bool cvy_onednn_layout_get(const cvy_tensor *tensor, cvy_onednn_layout *layout_o
  * then the order of cvy_format.
  *
  * @param[in] tensor  the argument's shape and type
+ * @param[in] swapped as in cvy_onednn_layout
  * @return false where none of Convoy's formats is the primitive's
  */
 bool cvy_onednn_format_find(const_dnnl_primitive_desc_t description, int argument, const cvy_tensor *tensor,
-                            cvy_format *format_out);
+                            int swapped, cvy_format *format_out);
 
 #endif

@@ -61,7 +61,8 @@ static cvy_status choose_format(const cvy_op *op, cvy_role role, cvy_format *for
     int i = cvy_op_index(op, role);
     CVY_REQUIRE(i >= 0, CVY_ERR_ARG, "%s has no operand %s", cvy_op_kind_name(op->kind), cvy_role_name(role));
     CVY_TRY(cvy_onednn_problem_create(op, i, &problem));
-    bool found = cvy_onednn_format_find(problem.description, problem.argument[i], &op->operand[i].tensor, format_out);
+    bool found = cvy_onednn_format_find(problem.description, problem.argument[i], &op->operand[i].tensor,
+                                        cvy_onednn_find_swap(op, i), format_out);
     cvy_onednn_problem_clear(&problem);
     CVY_REQUIRE(found, CVY_ERR_UNSUPPORTED, "onednn: no wish for the format of %s", cvy_role_name(role));
     return CVY_OK;

@@ -78,6 +78,14 @@ static dnnl_status_t describe_convolution(const cvy_op *op, const layouts *all, 
     return cvy_onednn_describe_convolution(find_propagation(op->pass), &operands, &window, description_out);
 }
 
+static dnnl_status_t describe_deconvolution(const cvy_op *op, const layouts *all,
+                                            dnnl_primitive_desc_t *description_out)
+{
+    cvy_onednn_operands operands = find_operands(all);
+    cvy_onednn_window window = find_window(&op->params.window.window, operands.x->dims - 2);
+    return cvy_onednn_describe_deconvolution(find_propagation(op->pass), &operands, &window, description_out);
+}
+
 static dnnl_status_t describe_dense(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
 {
     cvy_onednn_operands operands = find_operands(all);
@@ -118,6 +126,9 @@ static const describe_function describe[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
                            [CVY_PASS_INFERENCE] = describe_norm,
                            [CVY_PASS_BACKWARD] = describe_norm},
     [CVY_OP_REORDER] = {[CVY_PASS_FORWARD] = describe_reorder},
+    [CVY_OP_TRANSPOSED_CONVOLUTION] = {[CVY_PASS_FORWARD] = describe_deconvolution,
+                                       [CVY_PASS_BACKWARD_DATA] = describe_deconvolution,
+                                       [CVY_PASS_BACKWARD_WEIGHTS] = describe_deconvolution},
 };
 
 static int find_argument(cvy_op_kind kind, cvy_role role)
@@ -176,6 +187,13 @@ static bool match_reorder(const cvy_op *op, layouts *all)
     return cvy_onednn_layout_get(&plain, &all->storage[plain_y ? 1 : 0]);
 }
 
+int cvy_onednn_find_swap(const cvy_op *op, int i)
+{
+    cvy_role role = op->operand[i].role;
+    bool weights = op->kind == CVY_OP_TRANSPOSED_CONVOLUTION && (role == CVY_ROLE_W || role == CVY_ROLE_DW);
+    return weights ? 1 + op->operand[i].tensor.grouped : 0; /* c,f to us, f,c to it */
+}
+
 static bool lay_out(const cvy_op *op, int free, layouts *all)
 {
     *all = (layouts){0};
@@ -183,6 +201,7 @@ static bool lay_out(const cvy_op *op, int free, layouts *all)
         if (!cvy_onednn_layout_get(&op->operand[i].tensor, &all->storage[i])) {
             return false;
         }
+        all->storage[i].swapped = cvy_onednn_find_swap(op, i);
         if (i == free) {
             all->storage[i].tag = dnnl_format_tag_any;
         }
@@ -207,18 +226,19 @@ static bool is_worthwhile(const cvy_op *op, const cvy_onednn_problem *problem)
 }
 
 /*
- * jit_1x1 gathers a strided channels-last x by whole blocks of channels before it sums the weights' gradient. Where x
- * has fewer channels than a block it writes past its scratch memory and the threads overwrite each other: other numbers
- * in every run, or a crash (seen with 2.6 on AVX2, c 1 to 7; oneDNN issue 6035 has AVX-512, c below 16).
+ * jit_1x1 gathers a strided channels-last x (of a transposed convolution dy) by whole blocks of channels before it sums
+ * the weights' gradient. Where x has fewer channels than a block it writes past its scratch memory and the threads
+ * overwrite each other: other numbers in every run, or a crash (seen with 2.6 on AVX2, c 1 to 7; oneDNN issue 6035 has
+ * AVX-512, c below 16).
  */
 static bool is_sound(const cvy_op *op, const cvy_onednn_problem *problem)
 {
     const char *implementation = cvy_onednn_problem_implementation(problem);
-    if (op->kind != CVY_OP_CONVOLUTION || op->pass != CVY_PASS_BACKWARD_WEIGHTS || !strstr(implementation, "jit_1x1")) {
+    if (!cvy_op_convolves(op->kind) || op->pass != CVY_PASS_BACKWARD_WEIGHTS || !strstr(implementation, "jit_1x1")) {
         return true;
     }
     const int64_t *stride = op->params.window.window.stride;
-    const cvy_tensor *x = &op->operand[0].tensor;
+    const cvy_tensor *x = &op->operand[op->kind == CVY_OP_TRANSPOSED_CONVOLUTION ? 1 : 0].tensor;
     cvy_tensor channels_last = *x;
     channels_last.format = CVY_FORMAT_CHANNELS_LAST;
     bool strided = stride[0] > 1 || stride[1] > 1 || stride[2] > 1;

@@ -25,6 +25,9 @@ enum { CVY_ONEDNN_IMPOSED = -1 };
  */
 cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_problem *problem_out);
 
+/** Which dimensions of operand @p i the library counts the other way round, as in cvy_onednn_layout; 0: none. */
+int cvy_onednn_find_swap(const cvy_op *op, int i);
+
 /** Release what a problem owns. */
 void cvy_onednn_problem_clear(cvy_onednn_problem *problem);
 

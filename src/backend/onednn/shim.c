@@ -28,12 +28,33 @@ const cvy_onednn_device *cvy_onednn_device_get(void)
     return pthread_once(&device_once, make_device) == 0 && device_ready ? &device : NULL;
 }
 
-static dnnl_status_t make_memory_desc(const cvy_onednn_layout *layout, dnnl_memory_desc_t *desc_out)
+static dnnl_status_t make_own_desc(const cvy_onednn_layout *layout, dnnl_memory_desc_t *desc_out)
 {
     if (layout->tag == dnnl_format_tag_undef) {
         return dnnl_memory_desc_init_by_strides(desc_out, layout->dims, layout->extent, layout->type, layout->stride);
     }
     return dnnl_memory_desc_init_by_tag(desc_out, layout->dims, layout->extent, layout->type, layout->tag);
+}
+
+/* Where the library counts dimensions in another order the memory stays what it is; a free layout has only extents. */
+static dnnl_status_t make_memory_desc(const cvy_onednn_layout *layout, dnnl_memory_desc_t *desc_out)
+{
+    int first = layout->swapped - 1, axis[DNNL_MAX_NDIMS];
+    if (layout->swapped == 0) {
+        return make_own_desc(layout, desc_out);
+    }
+    if (layout->tag == dnnl_format_tag_any) {
+        cvy_onednn_layout other = *layout;
+        other.extent[first] = layout->extent[first + 1];
+        other.extent[first + 1] = layout->extent[first];
+        return make_own_desc(&other, desc_out);
+    }
+    dnnl_memory_desc_t own;
+    dnnl_status_t status = make_own_desc(layout, &own);
+    for (int i = 0; i < layout->dims; i++) {
+        axis[i] = i == first ? first + 1 : i == first + 1 ? first : i;
+    }
+    return status == dnnl_success ? dnnl_memory_desc_permute_axes(desc_out, &own, axis) : status;
 }
 
 static dnnl_status_t make_primitive_desc(const_dnnl_op_desc_t operation, dnnl_primitive_desc_t *description_out)
@@ -80,6 +101,32 @@ dnnl_status_t cvy_onednn_describe_convolution(dnnl_prop_kind_t pass, const cvy_o
     } else {
         status = dnnl_dilated_convolution_forward_desc_init(
             &operation, pass, dnnl_convolution_direct, &desc.x, &desc.w, operands->b ? &desc.b : NULL, &desc.y,
+            window->stride, window->dilation, window->before, window->after);
+    }
+    return status == dnnl_success ? make_primitive_desc(&operation, description_out) : status;
+}
+
+dnnl_status_t cvy_onednn_describe_deconvolution(dnnl_prop_kind_t pass, const cvy_onednn_operands *operands,
+                                                const cvy_onednn_window *window,
+                                                dnnl_primitive_desc_t *description_out)
+{
+    layer_descs desc;
+    dnnl_deconvolution_desc_t operation;
+    dnnl_status_t status = make_layer_descs(operands, &desc);
+    if (status != dnnl_success) {
+        return status;
+    }
+    if (pass == dnnl_backward_data) {
+        status = dnnl_dilated_deconvolution_backward_data_desc_init(&operation, dnnl_deconvolution_direct, &desc.x,
+                                                                    &desc.w, &desc.y, window->stride, window->dilation,
+                                                                    window->before, window->after);
+    } else if (pass == dnnl_backward_weights) {
+        status = dnnl_dilated_deconvolution_backward_weights_desc_init(
+            &operation, dnnl_deconvolution_direct, &desc.x, &desc.w, operands->b ? &desc.b : NULL, &desc.y,
+            window->stride, window->dilation, window->before, window->after);
+    } else {
+        status = dnnl_dilated_deconvolution_forward_desc_init(
+            &operation, pass, dnnl_deconvolution_direct, &desc.x, &desc.w, operands->b ? &desc.b : NULL, &desc.y,
             window->stride, window->dilation, window->before, window->after);
     }
     return status == dnnl_success ? make_primitive_desc(&operation, description_out) : status;

@@ -29,6 +29,7 @@ typedef struct cvy_onednn_layout {
     dnnl_data_type_t type;
     dnnl_format_tag_t tag; /**< a blocked format; dnnl_format_tag_undef: strides count; dnnl_format_tag_any: free */
     dnnl_dims_t stride;    /**< in elements */
+    int swapped;           /**< the library counts dimensions swapped - 1 and swapped the other way round; 0: none */
 } cvy_onednn_layout;
 
 /** Window over the spatial dimensions of a tensor, outermost first. */
@@ -46,6 +47,11 @@ typedef struct cvy_onednn_operands {
 /** Describe a direct convolution; pass is dnnl_forward_training, dnnl_backward_data or dnnl_backward_weights. */
 dnnl_status_t cvy_onednn_describe_convolution(dnnl_prop_kind_t pass, const cvy_onednn_operands *operands,
                                               const cvy_onednn_window *window, dnnl_primitive_desc_t *description_out);
+
+/** Describe a transposed convolution; passes as for a convolution. The library counts the filters of w first. */
+dnnl_status_t cvy_onednn_describe_deconvolution(dnnl_prop_kind_t pass, const cvy_onednn_operands *operands,
+                                                const cvy_onednn_window *window,
+                                                dnnl_primitive_desc_t *description_out);
 
 /** Describe a dense layer; passes as for a convolution. */
 dnnl_status_t cvy_onednn_describe_dense(dnnl_prop_kind_t pass, const cvy_onednn_operands *operands,

@@ -2,6 +2,9 @@
  * Convolution as the definition says: y[n,f,o] = b[f] + sum over taps k and input channels i of the group of
  * x[n,c,o stride - before + k dilation] w[f,i,k]. The gradients turn the same sum around: each gathers the products
  * that its element takes part in, so every element is summed in double and written once.
+ *
+ * A transposed convolution is the same with x and y in each other's place: its forward pass is the gradient of data,
+ * and the other way round.
  */
 #include "backend/ref/ref.h"
 
@@ -28,6 +31,11 @@ static convolution get_parts(const cvy_ref_kernel *kernel)
         .b = find_either(kernel, CVY_ROLE_B, CVY_ROLE_DB),
         .y = find_either(kernel, CVY_ROLE_Y, CVY_ROLE_DY),
     };
+    if (kernel->base.op.kind == CVY_OP_TRANSPOSED_CONVOLUTION) {
+        const cvy_ref_tensor *x = parts.x;
+        parts.x = parts.y;
+        parts.y = x;
+    }
     parts.filters = parts.w->extent[CVY_REF_O];
     parts.channels = parts.w->extent[CVY_REF_I];
     for (int axis = 0; axis < 3; axis++) {
@@ -126,10 +134,11 @@ cvy_status cvy_ref_convolution_data(const cvy_ref_kernel *kernel, const cvy_run 
     (void)run;
     for (int64_t n = 0; n < dx->extent[CVY_REF_N]; n++) {
         for (int64_t c = 0; c < dx->extent[CVY_REF_C]; c++) {
+            double bias = parts.b ? cvy_ref_load(parts.b, c) : 0.0;
             int64_t plane = cvy_ref_plane(dx, n, c);
             int64_t i[3] = {0, 0, 0};
             do {
-                cvy_ref_store(dx, plane + cvy_ref_point(dx, CVY_REF_D, i), sum_over_positions(&parts, n, c, i));
+                cvy_ref_store(dx, plane + cvy_ref_point(dx, CVY_REF_D, i), bias + sum_over_positions(&parts, n, c, i));
             } while (cvy_ref_next(i, parts.in));
         }
     }
@@ -171,16 +180,16 @@ static double sum_over_samples(const convolution *parts, int64_t f, int64_t c, c
     return sum;
 }
 
-static double sum_filter(const convolution *parts, int64_t f)
+static double sum_filter(const cvy_ref_tensor *dy, int64_t f)
 {
-    const cvy_ref_tensor *dy = parts->y;
+    const int64_t *out = &dy->extent[CVY_REF_D];
     double sum = 0.0;
     for (int64_t n = 0; n < dy->extent[CVY_REF_N]; n++) {
         int64_t plane = cvy_ref_plane(dy, n, f);
         int64_t o[3] = {0, 0, 0};
         do {
             sum += cvy_ref_load(dy, plane + cvy_ref_point(dy, CVY_REF_D, o));
-        } while (cvy_ref_next(o, parts->out));
+        } while (cvy_ref_next(o, out));
     }
     return sum;
 }
@@ -189,6 +198,7 @@ cvy_status cvy_ref_convolution_weights(const cvy_ref_kernel *kernel, const cvy_r
 {
     convolution parts = get_parts(kernel);
     const cvy_ref_tensor *dw = parts.w;
+    const cvy_ref_tensor *dy = cvy_ref_find(kernel, CVY_ROLE_DY);
     (void)run;
     for (int64_t f = 0; f < parts.y->extent[CVY_REF_C]; f++) {
         int64_t group = f / parts.filters;
@@ -201,9 +211,9 @@ cvy_status cvy_ref_convolution_weights(const cvy_ref_kernel *kernel, const cvy_r
                               sum_over_samples(&parts, f, group * parts.channels + i, k));
             } while (cvy_ref_next(k, parts.window->kernel));
         }
-        if (parts.b) {
-            cvy_ref_store(parts.b, f, sum_filter(&parts, f));
-        }
+    }
+    for (int64_t f = 0; parts.b && f < dy->extent[CVY_REF_C]; f++) {
+        cvy_ref_store(parts.b, f, sum_filter(dy, f));
     }
     return CVY_OK;
 }

@@ -136,6 +136,12 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_FORWARD] = cvy_ref_stochastic_depth_forward,
             [CVY_PASS_BACKWARD_DATA] = cvy_ref_stochastic_depth_data,
         },
+    [CVY_OP_TRANSPOSED_CONVOLUTION] = /* what a convolution does, the other way round */
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_convolution_data,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_convolution_forward,
+            [CVY_PASS_BACKWARD_WEIGHTS] = cvy_ref_convolution_weights,
+        },
     [CVY_OP_CONCAT] =
         {
             [CVY_PASS_FORWARD] = cvy_ref_concat,
@@ -184,8 +190,7 @@ static const int64_t origin[1] = {0}; /* the table of a dimension that a tensor 
 
 static bool is_weight(const cvy_op *op, cvy_role role)
 {
-    bool filtered = op->kind == CVY_OP_CONVOLUTION || op->kind == CVY_OP_DENSE;
-    return filtered && (role == CVY_ROLE_W || role == CVY_ROLE_DW);
+    return cvy_op_has_weights(op->kind) && (role == CVY_ROLE_W || role == CVY_ROLE_DW);
 }
 
 /* Where a dimension of the description stands among n,c,d,h,w or g,o,i,kd,kh,kw: space is counted from the end. */

@@ -1,6 +1,4 @@
 /* Convolution (cross-correlation, as everywhere in the field) over 2 or 3 spatial axes, with groups. */
-#include <inttypes.h>
-
 #include "model/layers/shared.h"
 
 typedef struct conv_options {
@@ -51,9 +49,7 @@ static cvy_status infer(const cvy_layer *layer, const cvy_shape *input, cvy_shap
     cvy_window window;
     CVY_TRY(cvy_layer_require_space(input));
     CVY_TRY(resolve(options, input, &window));
-    CVY_REQUIRE(input->extent[1] % options->groups == 0 && options->filters % options->groups == 0, CVY_ERR_INPUT,
-                "%" PRId64 " channels and %" PRId64 " filters do not fall into %" PRId64 " equal groups",
-                input->extent[1], options->filters, options->groups);
+    CVY_TRY(cvy_layer_require_groups(input->extent[1], options->filters, options->groups));
     return cvy_layer_describe_output(layer, input, options->filters, output_out);
 }
 

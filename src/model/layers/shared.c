@@ -4,6 +4,8 @@
  */
 #include "model/layers/shared.h"
 
+#include <inttypes.h>
+
 const char *const cvy_init_choices[] = {"kaiming", "xavier", "uniform", "normal", NULL};
 const char *const cvy_bias_init_choices[] = {"uniform", "zero", NULL};
 
@@ -60,6 +62,14 @@ cvy_status cvy_layer_require_space(const cvy_shape *input)
     char text[CVY_SHAPE_TEXT];
     CVY_REQUIRE(input->dims == 4 || input->dims == 5, CVY_ERR_INPUT,
                 "the input is %s (n, c), expected n, c, h, w or n, c, d, h, w", cvy_shape_print(input, text));
+    return CVY_OK;
+}
+
+cvy_status cvy_layer_require_groups(int64_t channels, int64_t filters, int64_t groups)
+{
+    CVY_REQUIRE(channels % groups == 0 && filters % groups == 0, CVY_ERR_INPUT,
+                "%" PRId64 " channels and %" PRId64 " filters do not fall into %" PRId64 " equal groups", channels,
+                filters, groups);
     return CVY_OK;
 }
 

@@ -43,6 +43,9 @@ cvy_status cvy_layer_infer_same(const cvy_layer *layer, const cvy_shape *input, 
 /** Refuse inputs that have no space. */
 cvy_status cvy_layer_require_space(const cvy_shape *input);
 
+/** Refuse channels or filters that do not fall into equal groups. */
+cvy_status cvy_layer_require_groups(int64_t channels, int64_t filters, int64_t groups);
+
 /** Refuse inputs that are not n,c. */
 cvy_status cvy_layer_require_flat(const cvy_shape *input);
 

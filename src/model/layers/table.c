@@ -28,7 +28,8 @@
     KIND(stochastic_depth)    \
     KIND(concat)              \
     KIND(group_norm)          \
-    KIND(local_response_norm)
+    KIND(local_response_norm) \
+    KIND(transposed_conv)
 
 #define DECLARE(kind) extern const cvy_layer_kind cvy_layer_##kind;
 #define LIST(kind) &cvy_layer_##kind,
