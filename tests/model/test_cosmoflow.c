@@ -53,7 +53,8 @@ typedef struct list_row {
 
 static const char *find_kind(const char *kind)
 {
-    static const char *const names[][2] = {{"CONV", "conv"}, {"RELU", "relu"}, {"APOOL", "average-pool"}, {"FC", "dense"}};
+    static const char *const names[][2] = {
+        {"CONV", "conv"}, {"RELU", "relu"}, {"APOOL", "average-pool"}, {"FC", "dense"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(names[i][0], kind) == 0) {
             return names[i][1];

@@ -34,7 +34,9 @@ static void test_parameter_counts_are_canonical(void **state)
     assert_parameters("resnet50", 25557032);
     assert_parameters("alexnet", 61100840);
     assert_parameters("alexnet:size=65,dropout=0", 61100840); /* pooled to 6x6, whatever the size */
+    assert_parameters("alexnet:hidden=64,classes=10", 2469696 + 9216 * 64 + 64 + 64 * 64 + 64 + 64 * 10 + 10);
     assert_parameters("vgg11", 132863336);
+    assert_parameters("vgg11:hidden=32,classes=10", 9220480 + 25088 * 32 + 32 + 32 * 32 + 32 + 32 * 10 + 10);
     assert_parameters("vgg13", 133047848);
     assert_parameters("vgg16", 138357544);
     assert_parameters("vgg19", 143667240);
@@ -286,11 +288,11 @@ static void test_largest_options_do_not_overflow(void **state)
 static void test_hash_is_of_what_is_computed(void **state)
 {
     (void)state;
-    const char *const different[] = {"resnet50",         "resnet50:version=1",   "resnet50:classes=10", "resnet18",
-                                     "resnet50:size=226", "lenet5",              "cifar10-quick",       "cosmoflow",
-                                     "cosmoflow:dropout=0.5", "cosmoflow:dropout=0.4", "lenet5:channels=3", "se-resnet50",
-                                     "efficientnet-b0",   "efficientnet-b0:stochastic-depth=0.1", "mobilenet-v2",
-                                     "cosmoflow:size=256", "cosmoflow:size=256,layers=abci"};
+    const char *const different[] = {
+        "resnet50", "resnet50:version=1", "resnet50:classes=10", "resnet50:size=226", "resnet18", "se-resnet50",
+        "lenet5", "lenet5:channels=3", "cifar10-quick", "efficientnet-b0", "efficientnet-b0:stochastic-depth=0.1",
+        "mobilenet-v2", "cosmoflow", "cosmoflow:dropout=0.5", "cosmoflow:dropout=0.4", "cosmoflow:size=256",
+        "cosmoflow:size=256,layers=abci"};
     enum { COUNT = sizeof different / sizeof different[0] };
     uint64_t hash[COUNT];
     for (int i = 0; i < COUNT; i++) {

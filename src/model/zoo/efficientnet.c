@@ -3,8 +3,8 @@
  * arXiv:1905.11946) with torchvision's module paths. B0 has 5,288,548 parameters; the others are B0 with more channels,
  * more blocks a stage and larger images.
  *
- * A block is MobileNetV2's with SiLU, a squeeze-excitation behind the depthwise convolution, and stochastic depth before
- * the addition, whose probability rises linearly from 0 over all blocks.
+ * A block is MobileNetV2's with SiLU, a squeeze-excitation behind the depthwise convolution, and stochastic depth
+ * before the addition, whose probability rises linearly from 0 over all blocks.
  */
 #include <stdio.h>
 

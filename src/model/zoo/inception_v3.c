@@ -116,7 +116,8 @@ static cvy_status append_pool(cvy_model *model, const module *m, int *at)
 }
 
 /* The units of a module; what its branches end in goes to @p branch, as many as are counted. */
-static cvy_status append_branches(cvy_model *model, const module *m, int input, int pooled, int branch[4], int *branches)
+static cvy_status append_branches(cvy_model *model, const module *m, int input, int pooled, int branch[4],
+                                  int *branches)
 {
     int end[MOST_UNITS];
     for (int i = 0; m->units[i].name; i++) {
