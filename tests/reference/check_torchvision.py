@@ -137,7 +137,8 @@ def check(program, name, folder):
         return good
 
     run = os.path.join(folder, "run")
-    convoy(program, "train", model, "--weights", weights, "--out", run, *common)
+    convoy(program, "train", model, "--weights", weights, "--out", run, "--learning-rate", "0.0001",
+           *common)
     checkpoints = os.path.join(run, "checkpoints")
     last = os.path.join(checkpoints, sorted(os.listdir(checkpoints))[-1])
     state = load_safetensors(os.path.join(last, "model.safetensors"))
