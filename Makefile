@@ -2,6 +2,8 @@
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 CMAKE_FLAGS ?=
+FUZZ_SECONDS ?= 600
+FUZZ ?=
 
 # $(call build,PRESET): configure and build one of the presets
 define build
@@ -10,7 +12,7 @@ cmake --preset $(1) $(CMAKE_FLAGS) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null |
 cmake --build --preset $(1) -j $(JOBS)
 endef
 
-.PHONY: all deps demo check check-main check-sanitizers check-plan-only check-valgrind bench install clean help
+.PHONY: all deps demo check check-main check-sanitizers check-plan-only check-valgrind fuzz bench install clean help
 
 all: ## build into build/; the program is build/convoy
 	@$(call build,release)
@@ -38,6 +40,10 @@ check-plan-only: ## all tests of the build that needs no library but YAML and JS
 check-valgrind: check-main ## a few unit tests under valgrind
 	@bash tools/check_valgrind.sh build-check/tests
 
+fuzz: ## give hostile files to the readers: FUZZ_SECONDS (600) each, or FUZZ="yaml npy" alone; needs clang
+	@$(call build,fuzz)
+	bash tools/fuzz.sh build-fuzz $(FUZZ_SECONDS) $(FUZZ)
+
 bench: all ## measure training throughput, beside PyTorch where it is installed
 	@bash tools/bench.sh build/convoy
 
@@ -45,7 +51,7 @@ install: all ## install under PREFIX (/usr/local); honours DESTDIR
 	@cmake --install build --prefix $(PREFIX)
 
 clean: ## remove all that was built
-	rm -rf build build-debug build-check build-asan build-plan-only
+	rm -rf build build-debug build-check build-asan build-plan-only build-fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

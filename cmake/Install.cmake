@@ -1,4 +1,5 @@
-# make install: program, library with headers, models and machines, pkg-config and CMake package files, man pages.
+# make install: program, library with headers, models and machines, pkg-config and CMake package files. Manual pages and
+# completion are installed where they are made, in Manual.cmake.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/convoy)
 
@@ -28,16 +29,3 @@ if(CONVOY_TRAIN)
 endif()
 configure_file(cmake/convoy.pc.in convoy.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/convoy.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-
-find_program(SCDOC scdoc)
-mark_as_advanced(SCDOC)
-if(SCDOC)
-  file(GLOB pages CONFIGURE_DEPENDS docs/*.scd)
-  foreach(page ${pages})
-    get_filename_component(name ${page} NAME_WLE)
-    add_custom_command(OUTPUT ${name} COMMAND sh -c "${SCDOC} <${page} >${name}" DEPENDS ${page} VERBATIM)
-    list(APPEND manuals ${CMAKE_BINARY_DIR}/${name})
-  endforeach()
-  add_custom_target(manuals ALL DEPENDS ${manuals})
-  install(FILES ${manuals} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-endif()

@@ -55,6 +55,11 @@ typedef struct cvy_train_options {
     int data_threads;             /**< that read samples ahead; 0 is 1 */
     const char *backend;          /**< NULL: the fastest in this build */
     const char *layout;           /**< auto, plain, channels-last, blocked; NULL is auto */
+    const char *recompute;        /**< which activations backward makes again rather than finding them kept, with the
+                                       same results bit for bit: none, cheap (norms, activations, sums, concats), all
+                                       (everything between layers that the plan chooses); NULL is none */
+    int micro_batches;            /**< parts that each batch goes through in, their gradients summed: less memory, the
+                                       same update but for batch norms, which see a part at a time; 0 is 1 */
     bool double_precision;        /**< f64; backend ref alone has it */
     cvy_optimizer_name optimizer; /**< the rule that updates the weights */
     double learning_rate;         /**< base, after warm-up */
@@ -74,10 +79,14 @@ typedef struct cvy_train_options {
     const char *milestones;       /**< multistep: epochs that rise, such as "30,60,80" */
     double power;                 /**< polynomial */
     const char *out;              /**< folder of the run; NULL: nothing is written */
-    const char *resume;           /**< folder of a run to go on with; NULL: start anew */
+    const char *resume;           /**< folder of a run to go on with, with its seed, batch, kind of data and number of
+                                       training samples, and its micro-batches where there are batch norms; NULL: start
+                                       anew */
     const char *weights;          /**< safetensors file to start from; NULL: initialise */
     int64_t checkpoint_every;     /**< iterations; 0: at the end of every epoch */
     int keep_checkpoints;         /**< last so many, besides the best */
+    bool no_metrics_rates;        /**< metrics.jsonl leaves out images_per_s, which a clock measures: runs alike then
+                                       write files alike, byte for byte */
     const char *timeline;         /**< Chrome trace file; NULL: none */
     int64_t timeline_steps;       /**< iterations that the timeline holds, from the first on */
     const volatile int *stop;     /**< a signal handler sets it to nonzero: the training saves and answers
@@ -131,6 +140,7 @@ typedef struct cvy_epoch_result {
     double seconds, images_per_s;
     double data_wait_share;      /**< of the epoch's seconds, waiting for the loader */
     bool best;                   /**< no epoch before had a better validation result */
+    bool whole;                  /**< false: `steps` ended within it, and all is of the part so far */
 } cvy_epoch_result;
 
 /** One row of the table at the end: all steps of a kind. */
@@ -208,8 +218,9 @@ typedef struct cvy_evaluation {
  * Not collective (one rank).
  *
  * @param[in]  model          finished, borrowed
- * @param[in]  checkpoint     a checkpoint folder, a run folder (its best, else its newest checkpoint), a safetensors
- *                            file; of a checkpoint the averages, where `ema` is not 0
+ * @param[in]  checkpoint     a run's folder (its best, else its newest checkpoint), a folder of checkpoints (the newest
+ *                            whole one), a checkpoint's folder, a safetensors file; of a checkpoint the averages, where
+ *                            `ema` is not 0
  * @param[in]  options        data, test_samples, batch, seed, threads, backend, layout, precision, ema and stop are
  *                            used
  * @param[in]  observer       progress alone is called; may be NULL
@@ -222,7 +233,7 @@ cvy_status cvy_evaluate(const cvy_model *model, const char *checkpoint, const cv
 /** Throughput of training on random data: medians over the iterations. Release with cvy_throughput_clear(). */
 typedef struct cvy_throughput {
     double images_per_s, iteration_s;
-    double forward_s, backward_s, update_s, communication_s;
+    double forward_s, recompute_s, backward_s, update_s, communication_s;
     double iteration_quartile_s[2]; /**< a quarter of the iterations took less than the first, more than the second */
     double floor_s;                 /**< no iteration can be faster, at the rates below */
     double peak_flops;              /**< flop/s, measured in this run */

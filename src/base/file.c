@@ -19,7 +19,7 @@
 bool cvy_file_exists(const char *path)
 {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    return stat(path, &info) == 0 && !S_ISDIR(info.st_mode);
 }
 
 bool cvy_folder_exists(const char *path)

@@ -34,6 +34,7 @@ cvy_status cvy_folder_create(const char *path, cvy_status status);
 /** Remove a folder and all in it; a missing one is fine. Never follows links. */
 cvy_status cvy_folder_remove(const char *path, cvy_status status);
 
+/** Whether there is a file of that name, and no folder; a pipe or a device is told apart by what opens it. */
 bool cvy_file_exists(const char *path);
 bool cvy_folder_exists(const char *path);
 

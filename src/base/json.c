@@ -26,6 +26,23 @@ cvy_status cvy_json_parse(const cvy_json_source *source, const char *text, size_
     return CVY_OK;
 }
 
+cvy_status cvy_json_parse_at(const cvy_json_source *source, const char *text, size_t bytes, size_t most, size_t *at,
+                             json_t **json_out)
+{
+    json_error_t error;
+    const size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK;
+    bool cut = bytes - *at > most;
+    json_t *json = json_loadb(text + *at, cut ? most : bytes - *at, flags, &error);
+    enum json_error_code code = json ? json_error_unknown : json_error_code(&error);
+    CVY_REQUIRE(code != json_error_out_of_memory, CVY_ERR_MEMORY, "%s: no memory for its JSON", source->file);
+    CVY_REQUIRE(!cut || code != json_error_premature_end_of_input, source->status,
+                "%s: byte %zu: a value of more than %zu bytes, the most that is read", source->file, *at, most);
+    CVY_REQUIRE(json, source->status, "%s: byte %zu: %s", source->file, *at + (size_t)error.position, error.text);
+    *at += (size_t)error.position; /* without the check for an end, how much was taken */
+    *json_out = json;
+    return CVY_OK;
+}
+
 cvy_status cvy_json_load(const cvy_json_source *source, size_t limit_bytes, json_t **json_out)
 {
     char *text;

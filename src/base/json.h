@@ -31,6 +31,18 @@ cvy_status cvy_json_load(const cvy_json_source *source, size_t limit_bytes, json
 /** Parse text as cvy_json_load() does a file; the text may hold zero bytes, which are refused. */
 cvy_status cvy_json_parse(const cvy_json_source *source, const char *text, size_t bytes, json_t **json_out);
 
+/**
+ * Parse one value, of whatever type, out of a longer text.
+ *
+ * @param[in]     bytes     of the whole text
+ * @param[in]     most      bytes that the value may have: memory is taken in proportion
+ * @param[in,out] at        where the value, or blanks before it, begins; moves behind it on success
+ * @param[out]    json_out  a new reference: json_decref()
+ * @retval source->status   "FILE: byte N: cause"
+ */
+cvy_status cvy_json_parse_at(const cvy_json_source *source, const char *text, size_t bytes, size_t most, size_t *at,
+                             json_t **json_out);
+
 /** Save with two spaces of indentation, aside, synced and renamed. */
 cvy_status cvy_json_save(const char *path, const json_t *json, cvy_status status);
 

@@ -7,14 +7,14 @@
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/memory_limit.h"
 #include "base/text.h"
 
-enum { HUGE_PAGE_BYTES = 2 << 20 };
+enum { HUGE_PAGE_BYTES = 2 << 20, LARGE_BYTES = 64 << 20 };
 
 static atomic_int_fast64_t allocations;
 static atomic_int_fast64_t tensor_bytes;
@@ -38,11 +38,28 @@ static void *exhausted(size_t count, size_t size)
     return NULL;
 }
 
+/* Whether so much can be had; worded where it cannot. A file may be a hole for the most: no disk bounds its size. */
+static bool is_available(size_t bytes)
+{
+    char need[CVY_UNIT_TEXT], free_text[CVY_UNIT_TEXT];
+    size_t available = bytes < LARGE_BYTES ? SIZE_MAX : cvy_memory_find_available_bytes("");
+    if (bytes > available) {
+        (void)cvy_fail(CVY_ERR_MEMORY, "no memory for %s, %s are available", cvy_print_bytes((double)bytes, need),
+                       cvy_print_bytes((double)available, free_text));
+    }
+    return bytes <= available;
+}
+
 void *cvy_calloc(size_t count, size_t size)
 {
     size_t bytes; /* calloc() checks the product too, but a sanitizer's ends the process over it */
-    bool refused = must_fail() || __builtin_mul_overflow(count ? count : 1, size ? size : 1, &bytes);
-    void *memory = refused ? NULL : calloc(1, bytes);
+    if (must_fail() || __builtin_mul_overflow(count ? count : 1, size ? size : 1, &bytes)) {
+        return exhausted(count, size);
+    }
+    if (!is_available(bytes)) {
+        return NULL;
+    }
+    void *memory = calloc(1, bytes);
     return memory ? memory : exhausted(count, size);
 }
 
@@ -51,6 +68,9 @@ void *cvy_recalloc(void *old, size_t old_count, size_t count, size_t size)
     size_t bytes;
     if (must_fail() || __builtin_mul_overflow(count ? count : 1, size, &bytes)) {
         return exhausted(count, size);
+    }
+    if (count > old_count && !is_available(bytes - old_count * size)) {
+        return NULL;
     }
     unsigned char *memory = realloc(old, bytes);
     if (!memory) {
@@ -99,28 +119,6 @@ static void count_tensor_bytes(int64_t change)
     }
 }
 
-/*
- * Bytes that can be had without ending some process, by /proc/meminfo (kB); SIZE_MAX where it does not say. The system
- * maps more than it has and kills whoever touches too much: a batch too large must be told before.
- */
-static size_t find_available_bytes(void)
-{
-    char line[128];
-    unsigned long long kilobytes, total = 0;
-    int found = 0;
-    FILE *file = fopen("/proc/meminfo", "re");
-    while (file && found < 2 && fgets(line, sizeof line, file)) {
-        if (sscanf(line, "MemAvailable: %llu", &kilobytes) == 1 || sscanf(line, "SwapFree: %llu", &kilobytes) == 1) {
-            total += kilobytes;
-            found++;
-        }
-    }
-    if (file) {
-        fclose(file);
-    }
-    return found == 2 ? (size_t)total * 1024 : SIZE_MAX;
-}
-
 cvy_status cvy_arena_create(size_t bytes, cvy_arena *arena_out)
 {
     char need[CVY_UNIT_TEXT], free_text[CVY_UNIT_TEXT];
@@ -130,7 +128,7 @@ cvy_status cvy_arena_create(size_t bytes, cvy_arena *arena_out)
     if (must_fail()) {
         return cvy_fail(CVY_ERR_MEMORY, "no memory for an arena of %zu bytes", bytes);
     }
-    size_t available = find_available_bytes();
+    size_t available = cvy_memory_find_available_bytes("");
     CVY_REQUIRE(mapped <= available, CVY_ERR_MEMORY, "no memory for %s of tensors, %s are available; a smaller batch "
                 "needs less", cvy_print_bytes((double)bytes, need), cvy_print_bytes((double)available, free_text));
     /* aligned_alloc would do, but mmap gives whole pages that go back to the system at once */

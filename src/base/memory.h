@@ -13,8 +13,9 @@
 /**
  * Allocate @p count objects of @p size bytes, zeroed. The caller releases them with cvy_free().
  *
- * @return NULL where memory is exhausted, the product overflows or a test asked for a failure; the cause is worded, so
- *         that a caller may return CVY_ERR_MEMORY at once.
+ * @return NULL where memory is exhausted, more is asked for than the system can give without ending some process, the
+ *         product overflows or a test asked for a failure; the cause is worded, so that a caller may return
+ *         CVY_ERR_MEMORY at once.
  */
 void *cvy_calloc(size_t count, size_t size);
 
@@ -52,7 +53,7 @@ enum { CVY_ARENA_ALIGNMENT = 64 };
  *
  * @param[in]  bytes      may be 0
  * @param[out] arena_out  released with cvy_arena_destroy()
- * @retval CVY_ERR_MEMORY the system has no more
+ * @retval CVY_ERR_MEMORY the system has no more, or a control group (a container, a batch job) allows no more
  */
 cvy_status cvy_arena_create(size_t bytes, cvy_arena *arena_out);
 

@@ -76,13 +76,43 @@ int cvy_option_names_find(const cvy_option_names *names, const char *name, size_
     return CVY_OWNER_NONE;
 }
 
+const char *cvy_option_names_nearest(const cvy_option_names *names, const char *word, int lowest_owner)
+{
+    int count = names->count;
+    while (count > 0 && names->owner[count - 1] < lowest_owner) { /* they stand last */
+        count--;
+    }
+    const char *cut = names->name[count];
+    names->name[count] = NULL;
+    const char *nearest = cvy_nearest(word, names->name);
+    names->name[count] = cut;
+    return nearest;
+}
+
+/* What is wrong with a variable that belongs to no option. */
+static cvy_status fail_variable(const cvy_option_names *names, char *variable)
+{
+    char name[CVY_OPTION_NAME_TEXT], suggested[CVY_OPTION_NAME_TEXT];
+    CVY_REQUIRE(strcmp(variable, "CONVOY_HELP") != 0, CVY_ERR_INPUT,
+                "environment variable CONVOY_HELP belongs to no option: help is for the command line, --help");
+    size_t length = 0;
+    for (const char *c = variable + 7; *c; c++) { /* as options are written, to compare like with like */
+        name[length++] = *c == '_' ? '-' : *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+    }
+    name[length] = '\0';
+    const char *nearest = cvy_option_names_nearest(names, name, CVY_OWNER_CONFIG);
+    return cvy_fail(CVY_ERR_INPUT, "environment variable %s belongs to no option%s%s", variable,
+                    nearest ? "; did you mean " : "",
+                    nearest ? cvy_option_print_variable(nearest, suggested, sizeof suggested) : "");
+}
+
 cvy_status cvy_options_check_environment(const cvy_option *option)
 {
     cvy_status status = CVY_OK;
     cvy_option_names names;
     CVY_TRY(cvy_option_names_list(option, &names));
     for (char **entry = environ; *entry && status == CVY_OK; entry++) {
-        char name[CVY_OPTION_NAME_TEXT] = "", known[CVY_OPTION_NAME_TEXT], variable[CVY_OPTION_NAME_TEXT];
+        char name[CVY_OPTION_NAME_TEXT] = "", known[CVY_OPTION_NAME_TEXT];
         size_t length = strcspn(*entry, "=");
         if (strncmp(*entry, "CONVOY_", 7) != 0 || length >= sizeof name) {
             continue;
@@ -94,13 +124,7 @@ cvy_status cvy_options_check_environment(const cvy_option *option)
                     strcmp(name, cvy_option_print_variable(names.name[i], known, sizeof known)) == 0;
         }
         if (!found) {
-            for (char *c = name; *c; c++) { /* as options are written, to compare like with like */
-                *c = *c == '_' ? '-' : *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
-            }
-            const char *nearest = cvy_nearest(name + 7, names.name);
-            status = cvy_fail(CVY_ERR_INPUT, "environment variable %.*s belongs to no option%s%s", (int)length, *entry,
-                              nearest ? "; did you mean " : "",
-                              nearest ? cvy_option_print_variable(nearest, variable, sizeof variable) : "");
+            status = fail_variable(&names, name);
         }
     }
     cvy_option_names_clear(&names);

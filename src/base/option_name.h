@@ -26,4 +26,11 @@ void cvy_option_names_clear(cvy_option_names *names);
 /** Whose name the first @p length characters are; CVY_OWNER_NONE where they are nobody's. */
 int cvy_option_names_find(const cvy_option_names *names, const char *name, size_t length);
 
+/**
+ * The name nearest to a misspelt one; NULL where none is near.
+ *
+ * @param[in] lowest_owner 0: options alone; CVY_OWNER_CONFIG: config as well, which a variable may name, but a file not
+ */
+const char *cvy_option_names_nearest(const cvy_option_names *names, const char *word, int lowest_owner);
+
 #endif

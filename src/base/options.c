@@ -40,8 +40,11 @@ static cvy_status apply_file_entry(parse *p, const cvy_yaml_node *root, int i)
     const char *key = cvy_yaml_key(root, i);
     const cvy_yaml_node *node = cvy_yaml_item(root, i);
     int owner = cvy_option_names_find(&p->names, key, strlen(key));
+    if (owner == CVY_OWNER_CONFIG || owner == CVY_OWNER_HELP) {
+        return cvy_yaml_fail(node, "'%s' is for the command line, not for a file", key);
+    }
     if (owner < 0) {
-        const char *nearest = cvy_nearest(key, p->names.name);
+        const char *nearest = cvy_option_names_nearest(&p->names, key, 0);
         return cvy_yaml_fail(node, "no option '%.60s'%s%s%s", key, nearest ? "; did you mean '" : "",
                              nearest ? nearest : "", nearest ? "'?" : "");
     }

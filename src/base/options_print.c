@@ -96,7 +96,7 @@ const cvy_option cvy_options_everywhere[] = {
     {.name = "Every command", .type = CVY_OPTION_HEADING},
     {.name = "config", .type = CVY_OPTION_TEXT, .argument = "FILE", .help = "Read options from a YAML file, one "
      "'name: value' a line; may be given more than once"},
-    {.name = "help", .letter = 'h', .type = CVY_OPTION_FLAG, .help = "Print this"},
+    {.name = "help", .letter = 'h', .type = CVY_OPTION_FLAG, .help = "Print this help"},
     {.name = NULL},
 };
 

@@ -21,13 +21,13 @@ static const char *print_precision(const cli_options *options)
 static cvy_status print_json(const cli_options *options, const cvy_throughput *t)
 {
     return cli_json_print(json_pack(
-        "{s:s, s:s, s:i, s:i, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "model", options->model, "strategy",
-        options->strategy, "ranks", 1, "threads_per_rank", t->threads, "global_batch", (json_int_t)t->batch,
-        "precision", print_precision(options), "images_per_s", cli_json_number(t->images_per_s), "iteration_s",
-        cli_json_number(t->iteration_s), "floor_s", cli_json_number(t->floor_s), "forward_s",
+        "{s:s, s:s, s:i, s:i, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "model", options->model,
+        "strategy", options->strategy, "ranks", 1, "threads_per_rank", t->threads, "global_batch",
+        (json_int_t)t->batch, "precision", print_precision(options), "images_per_s", cli_json_number(t->images_per_s),
+        "iteration_s", cli_json_number(t->iteration_s), "floor_s", cli_json_number(t->floor_s), "forward_s",
         cli_json_number(t->forward_s), "backward_s", cli_json_number(t->backward_s), "update_s",
         cli_json_number(t->update_s), "communication_s", cli_json_number(t->communication_s), "peak_memory_bytes",
-        (json_int_t)t->peak_memory_bytes));
+        (json_int_t)t->peak_memory_bytes, "recompute_s", cli_json_number(t->recompute_s)));
 }
 
 static void print_part(const char *name, double seconds, double iteration_s)
@@ -40,7 +40,7 @@ static void print_part(const char *name, double seconds, double iteration_s)
 static void print_result(const cli_options *options, const cvy_throughput *t)
 {
     char unit[3][CVY_UNIT_TEXT];
-    double parts_s = t->forward_s + t->backward_s + t->update_s + t->communication_s;
+    double parts_s = t->forward_s + t->recompute_s + t->backward_s + t->update_s + t->communication_s;
     printf("%s: batch %" PRId64 ", %s, %d thread%s, %" PRId64 " iterations\n\n", options->model, t->batch,
            print_precision(options), t->threads, t->threads == 1 ? "" : "s", t->iterations);
     printf("images/s        %s\n", cli_print_rate(t->images_per_s, unit[0]));
@@ -48,6 +48,9 @@ static void print_result(const cli_options *options, const cvy_throughput *t)
            cvy_print_seconds(t->iteration_quartile_s[0], unit[1]),
            cvy_print_seconds(t->iteration_quartile_s[1], unit[2]));
     print_part("forward", t->forward_s, t->iteration_s);
+    if (t->recompute_s > 0.0) {
+        print_part("recompute", t->recompute_s, t->iteration_s);
+    }
     print_part("backward", t->backward_s, t->iteration_s);
     print_part("update", t->update_s, t->iteration_s);
     print_part("communication", t->communication_s, t->iteration_s);

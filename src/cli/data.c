@@ -12,6 +12,8 @@
 #include "cli/progress.h"
 #include "data/survey.h"
 
+static const char *const target_name[] = {
+    [CVY_TARGET_CLASS] = "classes", [CVY_TARGET_VALUES] = "values", [CVY_TARGET_MAP] = "map"};
 static const char *const split_name[] = {[CVY_SPLIT_TRAIN] = "train", [CVY_SPLIT_TEST] = "test"};
 
 static void handle_progress(void *context, cvy_split split, int64_t done, int64_t count)
@@ -19,8 +21,8 @@ static void handle_progress(void *context, cvy_split split, int64_t done, int64_
     cli_progress_count(context, split_name[split], done, count);
 }
 
-/* The least and the most samples that a class has, and how many classes have none. */
-static void print_classes(const cvy_survey *survey, int64_t classes)
+/* The least and the most samples (of maps: positions) that a class has, and how many classes have none. */
+static void print_classes(const cvy_survey *survey, int64_t classes, const char *what)
 {
     char count[3][CVY_UNIT_TEXT];
     int64_t least = survey->class_count[0], most = least, absent = 0;
@@ -30,8 +32,8 @@ static void print_classes(const cvy_survey *survey, int64_t classes)
         most = samples > most ? samples : most;
         absent += samples == 0;
     }
-    printf("  classes       %s, of %s to %s samples", cvy_print_count(classes, count[0]),
-           cvy_print_count(least, count[1]), cvy_print_count(most, count[2]));
+    printf("  classes       %s, of %s to %s %s", cvy_print_count(classes, count[0]), cvy_print_count(least, count[1]),
+           cvy_print_count(most, count[2]), what);
     printf(absent ? "; %" PRId64 " without any\n" : "\n", absent);
 }
 
@@ -66,8 +68,8 @@ static void print_report(const char *source, const cvy_data *data, const cvy_sur
         printf("  range         %.4g to %.4g\n", survey[i].minimum, survey[i].maximum);
         print_channels("mean", survey[i].mean, info->sample.extent[0]);
         print_channels("std", survey[i].std, info->sample.extent[0]);
-        if (info->target == CVY_TARGET_CLASS) {
-            print_classes(&survey[i], info->classes);
+        if (info->classes) {
+            print_classes(&survey[i], info->classes, info->target == CVY_TARGET_MAP ? "positions" : "samples");
         } else {
             print_targets(&survey[i], info->values);
         }
@@ -103,7 +105,7 @@ static json_t *describe_split(const cvy_data_info *info, cvy_split split, const 
     json_object_set_new(object, "maximum", cli_json_number(survey->maximum));
     json_object_set_new(object, "mean", make_numbers(survey->mean, info->sample.extent[0]));
     json_object_set_new(object, "std", make_numbers(survey->std, info->sample.extent[0]));
-    if (info->target == CVY_TARGET_CLASS) {
+    if (info->classes) {
         json_object_set_new(object, "class_counts", make_integers(survey->class_count, info->classes));
     } else {
         json_object_set_new(object, "target_minimum", make_numbers(survey->lowest, info->values));
@@ -118,8 +120,7 @@ static cvy_status print_json(const char *source, const cvy_data *data, const cvy
     return cli_json_print(json_pack(
         "{s:s, s:s, s:o, s:s, s:I, s:[o, o]}", "data", source, "kind", cvy_data_kind_name(data), "sample",
         make_integers(info->sample.extent, info->sample.dims), "target",
-        info->target == CVY_TARGET_CLASS ? "classes" : "values", "outputs",
-        (json_int_t)(info->target == CVY_TARGET_CLASS ? info->classes : info->values), "splits",
+        target_name[info->target], "outputs", (json_int_t)(info->classes ? info->classes : info->values), "splits",
         describe_split(info, CVY_SPLIT_TRAIN, &survey[CVY_SPLIT_TRAIN]),
         describe_split(info, CVY_SPLIT_TEST, &survey[CVY_SPLIT_TEST])));
 }

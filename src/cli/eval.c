@@ -1,10 +1,13 @@
 /*
- * convoy eval: weights on the test split. A run brings its model, its data and its options; weights from elsewhere need
- * a model and data on the line.
+ * convoy eval: weights on the test split. A run brings its model, its data and its options, and so does whatever of it
+ * is named; weights from elsewhere need a model and data on the line.
  */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/figures.h"
@@ -62,17 +65,34 @@ static cvy_status evaluate_model(const cli_options *options)
     return status;
 }
 
-/* The operand is a run; its options lie under the line. */
-static cvy_status load_run(const cli_command *command, int argc, char **argv, cli_options *options,
+/* The run of RUN, RUN/checkpoints, RUN/checkpoints/STEP or a safetensors file in there; NULL: none. free() */
+static char *find_run(const char *path)
+{
+    enum { MOST_LEVELS = 4 };
+    const char *dot = strrchr(path, '.');
+    bool may_be = cvy_folder_exists(path) || (dot && strcmp(dot, ".safetensors") == 0);
+    char *run = may_be ? realpath(path, NULL) : NULL;
+    for (int level = 0; run && *run && level < MOST_LEVELS; level++) {
+        if (cli_is_run(run)) {
+            return run;
+        }
+        *strrchr(run, '/') = '\0'; /* a whole path: at the root it becomes empty */
+    }
+    free(run);
+    return NULL;
+}
+
+/* The operand is of a run, whose options lie under the line. */
+static cvy_status load_run(const char *run, const cli_command *command, int argc, char **argv, cli_options *options,
                            cvy_parsed_options parsed[2])
 {
-    const char *run = parsed[0].operand[0];
+    const char *weights = parsed[0].operand[0];
     *options = cli_options_init;
     CVY_TRY(cli_load_run(run, options, &parsed[1]));
     cvy_parsed_options_clear(&parsed[0]);
     CVY_TRY(cli_parse(command, argc, argv, options, &parsed[0]));
     if (!options->checkpoint) {
-        options->checkpoint = run;
+        options->checkpoint = weights;
     }
     return CVY_OK;
 }
@@ -81,12 +101,14 @@ static cvy_status run_eval(const cli_command *command, int argc, char **argv)
 {
     cli_options options = cli_options_init;
     cvy_parsed_options parsed[2] = {{.operands = 0}};
+    char *run = NULL;
     cvy_status status = cli_parse(command, argc, argv, &options, &parsed[0]);
     if (status != CVY_OK || parsed[0].help) {
         goto done;
     }
-    if (parsed[0].operands && cli_is_run(parsed[0].operand[0])) {
-        CVY_TRY_GOTO(status, done, load_run(command, argc, argv, &options, parsed));
+    run = parsed[0].operands ? find_run(parsed[0].operand[0]) : NULL;
+    if (run) {
+        CVY_TRY_GOTO(status, done, load_run(run, command, argc, argv, &options, parsed));
     } else if (parsed[0].operands) {
         options.model = parsed[0].operand[0];
     }
@@ -101,6 +123,7 @@ static cvy_status run_eval(const cli_command *command, int argc, char **argv)
     options.train.stop = cli_catch_signals();
     status = evaluate_model(&options);
 done:
+    free(run);
     cvy_parsed_options_clear(&parsed[0]);
     cvy_parsed_options_clear(&parsed[1]);
     return status;
@@ -115,6 +138,7 @@ const cli_command cli_eval = {
     .rows = CLI_EVAL,
     .summary = "Evaluate a run, or weights from a file, on the test samples",
     .examples = "  convoy eval run\n"
+                "  convoy eval run/checkpoints/step-00001000\n"
                 "  convoy eval lenet5 --checkpoint lenet5.safetensors --data mnist/ --json\n",
     .run = run_eval,
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/fields.h"
 #include "cli/json_output.h"
 #include "cli/options_common.h"
 
@@ -78,20 +79,6 @@ static cvy_status print_json(const cvy_model *model)
                                     cli_json_number(cvy_model_forward_flop(model)), "layers", layers));
 }
 
-static const char *print_default(const cvy_field *field, char *text, size_t bytes)
-{
-    if (field->required) {
-        snprintf(text, bytes, "required");
-    } else if (field->type == CVY_FIELD_CHOICE) {
-        snprintf(text, bytes, "%s", field->choices[(int)field->value]);
-    } else if (field->type == CVY_FIELD_BOOL) {
-        snprintf(text, bytes, "%s", field->value != 0 ? "yes" : "no");
-    } else {
-        snprintf(text, bytes, "%.15g", field->value);
-    }
-    return text;
-}
-
 static void print_zoo(void)
 {
     const cvy_zoo_entry *entry;
@@ -99,7 +86,7 @@ static void print_zoo(void)
     for (int i = 0; (entry = cvy_zoo_get(i)); i++) {
         printf("%-17s %s\n", entry->name, entry->help);
         for (const cvy_field *field = entry->fields; field && field->name; field++) {
-            printf("    %-14s %-9s %s\n", field->name, print_default(field, text, sizeof text),
+            printf("    %-14s %-9s %s\n", field->name, cli_print_field_default(field, text, sizeof text),
                    field->help ? field->help : "");
         }
     }
@@ -114,8 +101,8 @@ static cvy_status print_zoo_json(void)
     for (int i = 0; (entry = cvy_zoo_get(i)); i++) {
         json_t *options = json_array();
         for (const cvy_field *field = entry->fields; field && field->name; field++) {
-            json_array_append_new(options, json_pack("{s:s, s:s, s:s}", "name", field->name, "default",
-                                                     print_default(field, text, sizeof text), "help",
+            cli_print_field_default(field, text, sizeof text);
+            json_array_append_new(options, json_pack("{s:s, s:s, s:s}", "name", field->name, "default", text, "help",
                                                      field->help ? field->help : ""));
         }
         json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", entry->name, "help", entry->help, "options",

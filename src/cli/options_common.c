@@ -22,6 +22,7 @@ static const char *const schedules[] = {
     NULL,
 };
 static const char *const layouts[] = {"auto", "plain", "channels-last", "blocked", NULL};
+static const char *const recomputes[] = {"none", "cheap", "all", NULL};
 static const char *const precisions[] = {[CLI_FP32] = "fp32", [CLI_FP64] = "fp64", NULL};
 
 typedef struct row {
@@ -75,8 +76,8 @@ static const row rows[] = {
     {T, {REAL("hflip", train.hflip, 0, 1, "Probability that a training sample is mirrored, left to right")}},
     {T, {TEXT("weights", train.weights, "FILE", "Start from the weights of a safetensors file, such as a saved "
               "state_dict"), .aliases = "initial-checkpoint"}},
-    {CLI_EVAL, {TEXT("checkpoint", checkpoint, "PATH", "Weights to evaluate: a checkpoint, a run or a safetensors "
-                     "file")}},
+    {CLI_EVAL, {TEXT("checkpoint", checkpoint, "PATH", "Weights to evaluate: a run, its checkpoints, one of them "
+                     "or a safetensors file")}},
     {TEB, {BATCH}},
     {CLI_MODEL, {BATCH, .fallback = "1"}},
     {CLI_MODEL, {FLAG("list", list, "List the models of the zoo and their options")}},
@@ -119,6 +120,13 @@ static const row rows[] = {
     {T, {REAL("power", train.power, 0, 100, "Exponent of --schedule polynomial")}},
     {T, {WHOLE("seed", train.seed, 0, MANY, "Seed of all random numbers: the same seed, the same run")}},
 
+    HEADING("Memory"),
+    {TB, {CHOICE("recompute", recompute, recomputes, "WHAT", "Activations that backward makes again rather than "
+                 "finding them kept, with the same results: cheap drops norms, activations, sums and concats, all "
+                 "everything between layers that the plan chooses")}},
+    {TEB, {WHOLE("micro-batches", micro_batches, 1, 1 << 20, "Parts that each batch goes through in, their gradients "
+                 "summed for one update"), .aliases = "accumulate grad-accum-steps"}},
+
     HEADING("Machine"),
     {TEB, {.letter = 't', WHOLE("threads", threads, 0, 4096, "Threads that compute; 0: one for each core that this "
                                 "process may use"), .aliases = "threads-per-rank"}},
@@ -129,7 +137,7 @@ static const row rows[] = {
     {TEB, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory")}},
     {TEB, {CHOICE("precision", precision, precisions, "TYPE", "Floating type, fp64 on backend ref alone"),
            .aliases = "amp-dtype"}},
-    {TB, {TEXT("strategy", strategy, "NAME", "How the work is cut over ranks; this version has serial alone")}},
+    {TB, {TEXT("strategy", strategy, "STRATEGY", "How the work is cut over ranks; this version has serial alone")}},
     {CLI_BENCH, {WHOLE("iterations", iterations, 1, 1e9, "Iterations to measure"), .aliases = "num-bench-iter"}},
     {CLI_BENCH, {WHOLE("warmup", warmup, 0, 1e9, "Iterations before those that are measured"),
                  .aliases = "num-warm-iter"}},
@@ -144,6 +152,8 @@ static const row rows[] = {
                "of each epoch"), .aliases = "recovery-interval"}},
     {T, {WHOLE("keep-checkpoints", keep_checkpoints, 1, 1e6, "Keep the last N checkpoints, and the best"),
          .aliases = "checkpoint-hist"}},
+    {T, {FLAG("no-metrics-rates", train.no_metrics_rates, "Leave images_per_s, which a clock measures, out of "
+              "metrics.jsonl: two runs alike then write the same bytes")}},
 
     HEADING("Output"),
     {CLI_TRAIN | CLI_BENCH, {FLAG("log-view", log_view, "Print the time of every kind of step at the end")}},
@@ -161,7 +171,7 @@ _Static_assert(sizeof(cvy_optimizer_name) == sizeof(int) && sizeof(cvy_rate_kind
 
 const cli_options cli_options_init = {
     .train = CVY_TRAIN_OPTIONS_INIT, .strategy = "serial", .keep_checkpoints = 2, .warmup = 3, .iterations = 20,
-    .data_threads = 1,
+    .data_threads = 1, .micro_batches = 1,
 };
 
 void cli_select_options(unsigned commands, cvy_option option_out[CLI_MAX_OPTIONS])
@@ -190,6 +200,8 @@ static cvy_status complete_options(cli_options *options)
     train->data_threads = (int)options->data_threads;
     train->keep_checkpoints = (int)options->keep_checkpoints;
     train->layout = layouts[options->layout];
+    train->recompute = recomputes[options->recompute];
+    train->micro_batches = (int)options->micro_batches;
     train->double_precision = options->precision == CLI_FP64;
     CVY_REQUIRE(!train->double_precision || !train->backend || strcmp(train->backend, "ref") == 0, CVY_ERR_INPUT,
                 "--precision fp64 runs on backend ref alone, found --backend %.60s", train->backend);

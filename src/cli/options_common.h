@@ -24,10 +24,10 @@ typedef enum cli_precision { CLI_FP32, CLI_FP64 } cli_precision;
 
 /** What the command line can say; start from cli_options_init. */
 typedef struct cli_options {
-    cvy_train_options train; /**< threads, keep_checkpoints, layout, double_precision are set out of those below */
+    cvy_train_options train; /**< what stands below as well is set out of there */
     const char *model, *checkpoint, *strategy;
-    int64_t threads, data_threads, keep_checkpoints, warmup, iterations;
-    int layout;
+    int64_t threads, data_threads, micro_batches, keep_checkpoints, warmup, iterations;
+    int layout, recompute;
     cli_precision precision;
     bool json, quiet, log_view, list, kernels;
 } cli_options;

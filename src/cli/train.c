@@ -90,10 +90,13 @@ static cvy_status train_model(const cli_options *options)
     return status;
 }
 
-/* Options that say which samples make which step: the place where a run stands has no meaning under others. */
+/*
+ * Options that the place where a run stands has no meaning under others. What the data set turns out to be, and what
+ * older runs did not note, the library compares.
+ */
 static bool is_fixed(const char *name)
 {
-    static const char *const fixed[] = {"batch", "seed", "optimizer", "precision", "train-samples"};
+    static const char *const fixed[] = {"batch", "seed", "optimizer", "precision"};
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
         if (strcmp(fixed[i], name) == 0) {
             return true;

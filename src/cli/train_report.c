@@ -114,7 +114,7 @@ static void print_next(const cli_options *options, const cvy_train_result *resul
 void cli_print_result(const cli_options *options, const cvy_train_result *result, bool preempted)
 {
     char unit[2][CVY_UNIT_TEXT];
-    if (!preempted && result->images_per_s <= 0) { /* a resumed run that had reached its end */
+    if (!preempted && result->images_per_s <= 0 && !isfinite(result->loss)) { /* a resumed run that was at its end */
         printf("nothing to do   at step %" PRId64 " already; more --epochs or --steps take it further\n", result->step);
         printf("next            convoy eval %s\n", options->train.out);
         return;

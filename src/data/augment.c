@@ -15,8 +15,19 @@
 
 enum { DEPTH, HEIGHT, WIDTH, FLIP }; /* which word is whose */
 
-cvy_status cvy_augment_check(const cvy_augmentation *augmentation, const cvy_shape *sample)
+/* Whether a map of labels has the positions of a sample. */
+static bool is_map_of(const cvy_shape *map, const cvy_shape *sample)
 {
+    bool equal = map->dims == sample->dims - 1;
+    for (int i = 0; equal && i < map->dims; i++) {
+        equal = map->extent[i] == sample->extent[i + 1];
+    }
+    return equal;
+}
+
+cvy_status cvy_augment_check(const cvy_augmentation *augmentation, const cvy_shape *sample, const cvy_shape *map)
+{
+    char labels[CVY_SHAPE_TEXT];
     char text[CVY_SHAPE_TEXT];
     int64_t padding = augmentation->crop_padding;
     CVY_REQUIRE(padding >= 0, CVY_ERR_INPUT, "crop-padding: expected at least 0, got %" PRId64, padding);
@@ -27,6 +38,9 @@ cvy_status cvy_augment_check(const cvy_augmentation *augmentation, const cvy_sha
     }
     CVY_REQUIRE(augmentation->hflip >= 0.0 && augmentation->hflip <= 1.0, CVY_ERR_INPUT,
                 "hflip: expected a probability of 0 to 1, got %g", augmentation->hflip);
+    CVY_REQUIRE((padding == 0 && augmentation->hflip == 0.0) || map->dims == 0 || is_map_of(map, sample),
+                CVY_ERR_INPUT, "crop-padding and hflip move labels with their sample, but labels are %s and samples %s",
+                cvy_shape_print(map, labels), cvy_shape_print(sample, text));
     return CVY_OK;
 }
 
@@ -44,32 +58,39 @@ cvy_augment_draw cvy_augment_choose(const cvy_augmentation *augmentation, uint64
     return draw;
 }
 
-static void mirror_row(float *row, int64_t w)
+/* Rows are moved as bytes: an element is a float, or a class of a map. */
+typedef unsigned char row_byte;
+
+enum { ELEMENT = 4 };
+
+static void mirror_row(row_byte *row, int64_t w)
 {
-    for (int64_t i = 0, j = w - 1; i < j; i++, j--) {
-        float kept = row[i];
-        row[i] = row[j];
-        row[j] = kept;
+    for (int64_t i = 0, j = (w - 1) * ELEMENT; i < j; i += ELEMENT, j -= ELEMENT) {
+        row_byte kept[ELEMENT];
+        memcpy(kept, row + i, ELEMENT);
+        memcpy(row + i, row + j, ELEMENT);
+        memcpy(row + j, kept, ELEMENT);
     }
 }
 
 /* Shift a row by @p by into @p to, which may be the row itself; NULL is a row of zeros. */
-static void shift_row(const float *from, int64_t w, int64_t by, float *to)
+static void shift_row(const row_byte *from, int64_t w, int64_t by, row_byte *to)
 {
     int64_t kept = from ? w - (by < 0 ? -by : by) : 0;
     int64_t first = by < 0 ? -by : 0;
     if (kept <= 0) {
-        memset(to, 0, (size_t)w * sizeof *to);
+        memset(to, 0, (size_t)w * ELEMENT);
         return;
     }
-    memmove(to + first, from + (by < 0 ? 0 : by), (size_t)kept * sizeof *to);
-    memset(to, 0, (size_t)first * sizeof *to);
-    memset(to + first + kept, 0, (size_t)(w - first - kept) * sizeof *to);
+    memmove(to + first * ELEMENT, from + (by < 0 ? 0 : by) * ELEMENT, (size_t)kept * ELEMENT);
+    memset(to, 0, (size_t)first * ELEMENT);
+    memset(to + (first + kept) * ELEMENT, 0, (size_t)(w - first - kept) * ELEMENT);
 }
 
 /* Shift and mirror one channel of d*h rows. Row r takes row r + shift: ascending where that lies behind it. */
-static void change_channel(const cvy_augment_draw *draw, int64_t d, int64_t h, int64_t w, float *x)
+static void change_channel(const cvy_augment_draw *draw, int64_t d, int64_t h, int64_t w, void *channel)
 {
+    row_byte *x = channel;
     const int64_t *shift = draw->shift;
     bool ascending = shift[DEPTH] * h + shift[HEIGHT] >= 0;
     for (int64_t i = 0; i < d * h; i++) {
@@ -77,10 +98,10 @@ static void change_channel(const cvy_augment_draw *draw, int64_t d, int64_t h, i
         int64_t z = row / h + shift[DEPTH], y = row % h + shift[HEIGHT];
         bool inside = z >= 0 && z < d && y >= 0 && y < h;
         if (shift[DEPTH] || shift[HEIGHT] || shift[WIDTH]) {
-            shift_row(inside ? x + (z * h + y) * w : NULL, w, shift[WIDTH], x + row * w);
+            shift_row(inside ? x + (z * h + y) * w * ELEMENT : NULL, w, shift[WIDTH], x + row * w * ELEMENT);
         }
         if (draw->flip) {
-            mirror_row(x + row * w, w);
+            mirror_row(x + row * w * ELEMENT, w);
         }
     }
 }
@@ -92,4 +113,10 @@ void cvy_augment_apply(const cvy_augment_draw *draw, const cvy_shape *sample, fl
     for (int64_t c = 0; c < sample->extent[0]; c++) {
         change_channel(draw, d, h, w, x + c * d * h * w);
     }
+}
+
+void cvy_augment_apply_map(const cvy_augment_draw *draw, const cvy_shape *map, int32_t *label)
+{
+    int64_t d = map->dims == 3 ? map->extent[0] : 1;
+    change_channel(draw, d, map->extent[map->dims - 2], map->extent[map->dims - 1], label);
 }

@@ -28,7 +28,9 @@ cvy_status cvy_data_check_sample(const char *what, const cvy_shape *found, const
 
 cvy_status cvy_data_check_target(const char *what, cvy_target offered, const cvy_data_options *options)
 {
-    static const char *const word[] = {[CVY_TARGET_CLASS] = "classes", [CVY_TARGET_VALUES] = "values"};
+    static const char *const word[] = {[CVY_TARGET_CLASS] = "classes",
+                                       [CVY_TARGET_VALUES] = "values",
+                                       [CVY_TARGET_MAP] = "a class for each position"};
     CVY_REQUIRE(!options->sample.dims || offered == options->target, CVY_ERR_DATA,
                 "%s: labels are %s, but the model's loss takes %s; use a model with another loss", what, word[offered],
                 word[options->target]);

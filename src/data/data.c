@@ -159,6 +159,7 @@ static cvy_status check_options(const cvy_data_options *options)
     CVY_TRY(cvy_shape_check(sample, "a sample of the model's input"));
     CVY_REQUIRE(sample->dims == 3 || sample->dims == 4, CVY_ERR_INPUT,
                 "the model takes samples of shape %s; data sets give CxHxW or CxDxHxW", cvy_shape_print(sample, text));
+    CVY_TRY(options->target == CVY_TARGET_MAP ? cvy_shape_check(&options->map, "the model's labels") : CVY_OK);
     CVY_REQUIRE(options->classes >= 1 && options->classes <= INT32_MAX, CVY_ERR_ARG,
                 "classes (of a regression: outputs) must be 1 to %d, got %" PRId64, INT32_MAX, options->classes);
     return CVY_OK;
@@ -183,7 +184,7 @@ cvy_status cvy_data_open(const cvy_data_options *options, cvy_data **data_out)
     data->kind = kind;
     CVY_TRY_GOTO(status, done, kind->open(&wanted, &data->info, &data->state));
     CVY_TRY_GOTO(status, done, cvy_data_choose_scale(options, data));
-    CVY_TRY_GOTO(status, done, cvy_augment_check(&options->augmentation, &data->info.sample));
+    CVY_TRY_GOTO(status, done, cvy_augment_check(&options->augmentation, &data->info.sample, &data->info.map));
     data->augmentation = options->augmentation;
     data->seed = options->seed;
     *data_out = data; /* the caller owns it from here */
@@ -229,6 +230,9 @@ cvy_status cvy_data_read_augmented(const cvy_data *data, cvy_split split, int64_
     CVY_TRY(read_stored(data, split, index, x_out, label_out));
     cvy_augment_draw draw = cvy_augment_choose(&data->augmentation, data->seed, epoch, index, sample->dims);
     cvy_augment_apply(&draw, sample, x_out);
+    if (data->info.target == CVY_TARGET_MAP) {
+        cvy_augment_apply_map(&draw, &data->info.map, label_out);
+    }
     cvy_data_apply_scale(data, x_out);
     return CVY_OK;
 }
@@ -238,8 +242,17 @@ int64_t cvy_data_sample_bytes(const cvy_data *data)
     return cvy_shape_elements(&data->info.sample) * cvy_dtype_bytes(CVY_F32);
 }
 
+int64_t cvy_data_count_labels(const cvy_data_info *info)
+{
+    switch (info->target) {
+    case CVY_TARGET_CLASS: return 1;
+    case CVY_TARGET_MAP: return cvy_shape_elements(&info->map);
+    default: return 0;
+    }
+}
+
 int64_t cvy_data_label_bytes(const cvy_data *data)
 {
-    return data->info.target == CVY_TARGET_CLASS ? cvy_dtype_bytes(CVY_I32)
-                                                 : data->info.values * cvy_dtype_bytes(CVY_F32);
+    return cvy_data_count_labels(&data->info) * cvy_dtype_bytes(CVY_I32) +
+           data->info.values * cvy_dtype_bytes(CVY_F32);
 }

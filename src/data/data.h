@@ -12,15 +12,16 @@
 
 typedef enum cvy_split { CVY_SPLIT_TRAIN, CVY_SPLIT_TEST } cvy_split;
 
-/** What the labels of a data set are. */
-typedef enum cvy_target { CVY_TARGET_CLASS, CVY_TARGET_VALUES } cvy_target;
+/** What the labels of a data set are: a class of each sample, numbers, or a map: a class for each position. */
+typedef enum cvy_target { CVY_TARGET_CLASS, CVY_TARGET_VALUES, CVY_TARGET_MAP } cvy_target;
 
 /** What a data set offers. */
 typedef struct cvy_data_info {
     cvy_shape sample;    /**< [c,h,w] or [c,d,h,w] */
     cvy_target target;
-    int64_t classes;     /**< CLASS: labels are below; of files the largest label + 1 */
+    int64_t classes;     /**< CLASS, MAP: labels are below; of files the largest label + 1 */
     int64_t values;      /**< VALUES: numbers a sample */
+    cvy_shape map;       /**< MAP: [h,w] or [d,h,w], the labels of a sample */
     int64_t count[2];    /**< samples of each split */
 } cvy_data_info;
 
@@ -41,6 +42,7 @@ typedef struct cvy_data_options {
                                           dimensions: no model; whatever the files hold, target and classes too */
     cvy_target target;               /**< the model's loss */
     int64_t classes;                 /**< of the model; labels are checked against it. Of a regression: its outputs */
+    cvy_shape map;                   /**< MAP: positions that the model's loss has labels for */
     int64_t train_count, test_count; /**< for synthetic sets; 0 is their default. Files: at most so many; 0 is all */
     const char *mean, *std;          /**< x becomes (x - mean) / std: a number for each channel, or one for all, with
                                           commas between; NULL: as the kind says */
@@ -66,7 +68,7 @@ typedef struct cvy_data_kind {
     void (*close)(void *state); /**< NULL is fine */
     /**
      * Write sample @p index of a split: c*(d*)h*w floats in plain order, not scaled yet, and its label (one int32_t,
-     * or `values` floats). Called from several threads at once.
+     * one for each position of a map, or `values` floats). Called from several threads at once.
      */
     cvy_status (*read)(const void *state, cvy_split split, int64_t index, float *x_out, void *label_out);
 } cvy_data_kind;
@@ -102,6 +104,9 @@ cvy_status cvy_data_read(const cvy_data *data, cvy_split split, int64_t index, f
  */
 cvy_status cvy_data_read_augmented(const cvy_data *data, cvy_split split, int64_t index, uint32_t epoch, float *x_out,
                                    void *label_out);
+
+/** Labels of a sample that are classes: 1, or those of a map; 0 of a regression. */
+int64_t cvy_data_count_labels(const cvy_data_info *info);
 
 /** Bytes of one sample's pixels (floats) and of its label. */
 int64_t cvy_data_sample_bytes(const cvy_data *data);

@@ -108,6 +108,16 @@ cvy_status cvy_loader_start(cvy_loader *loader, uint32_t epoch, int64_t first)
     return CVY_OK;
 }
 
+void cvy_loader_stop(cvy_loader *loader)
+{
+    pthread_mutex_lock(&loader->mutex);
+    cvy_loader_queue_restart(loader, loader->run.epoch, loader->count);
+    while (cvy_loader_queue_has_dropped(loader)) {
+        pthread_cond_wait(&loader->ready, &loader->mutex);
+    }
+    pthread_mutex_unlock(&loader->mutex);
+}
+
 /* Wait until there is something to tell. Mutex held, but not while waiting. */
 static cvy_loader_outlook wait_for_outlook(cvy_loader *loader)
 {

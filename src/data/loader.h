@@ -26,7 +26,7 @@ typedef struct cvy_loader_options {
 /** One batch, valid until it is given back. */
 typedef struct cvy_batch {
     const float *x;      /**< samples * c*(d*)h*w, plain order */
-    const void *label;   /**< int32_t [samples], or float [samples * values] */
+    const void *label;   /**< int32_t [samples] or [samples * positions], or float [samples * values] */
     int64_t samples;     /**< the last of an epoch may have fewer */
     int64_t first;       /**< position in the epoch of its first sample */
     int slot;
@@ -62,6 +62,12 @@ cvy_status cvy_loader_next(cvy_loader *loader, cvy_batch *batch_out);
 
 /** Give a batch's slot back for reading ahead; in any order, the end's empty batch too. */
 void cvy_loader_release(cvy_loader *loader, const cvy_batch *batch);
+
+/**
+ * Drop what is being read and wait until no thread reads: then the slots' memory is the caller's, but for batches that
+ * it holds, until the next start. cvy_loader_next() tells the end of the epoch.
+ */
+void cvy_loader_stop(cvy_loader *loader);
 
 /** Seconds that cvy_loader_next() waited, since creation. */
 double cvy_loader_wait_s(const cvy_loader *loader);

@@ -62,7 +62,7 @@ struct cvy_loader {
     int threads;
     pthread_mutex_t mutex;
     pthread_cond_t work;   /**< for threads: a start, a free slot, a batch to share, a stop */
-    pthread_cond_t ready;  /**< for the caller: a batch or a failure */
+    pthread_cond_t ready;  /**< for the caller: a batch, a failure, or a dropped slot that is free */
     bool stop;
     atomic_uint number;    /**< of the run under way; read without the mutex to abandon an old one early */
     cvy_loader_run run;
@@ -86,6 +86,9 @@ bool cvy_loader_queue_claim(cvy_loader *loader, cvy_loader_claim *claim_out);
 
 /** Take back what a thread has read; @p failed is the place in the batch of what it could not, where it failed. */
 void cvy_loader_queue_finish(cvy_loader *loader, const cvy_loader_claim *mine, cvy_status status, int64_t failed);
+
+/** Whether threads are still reading what an older run dropped. */
+bool cvy_loader_queue_has_dropped(const cvy_loader *loader);
 
 /** What the caller has to expect as things are. */
 cvy_loader_outlook cvy_loader_queue_look(const cvy_loader *loader);

@@ -113,6 +113,7 @@ void cvy_loader_queue_finish(cvy_loader *loader, const cvy_loader_claim *mine, c
     if (to->place == SLOT_DROPPED) {
         to->place = to->done == to->claimed ? SLOT_FREE : SLOT_DROPPED;
         pthread_cond_broadcast(&loader->work);
+        pthread_cond_signal(&loader->ready);
         return;
     }
     if (status != CVY_OK && to->batch.first + failed < loader->run.failed_at) {
@@ -124,6 +125,16 @@ void cvy_loader_queue_finish(cvy_loader *loader, const cvy_loader_claim *mine, c
         to->place = SLOT_FILLED;
     }
     pthread_cond_signal(&loader->ready);
+}
+
+bool cvy_loader_queue_has_dropped(const cvy_loader *loader)
+{
+    for (int i = 0; i < loader->options.slots; i++) {
+        if (loader->slot[i].place == SLOT_DROPPED) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Whether every slot is in the caller's hands: then no batch will ever come. */

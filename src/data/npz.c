@@ -1,7 +1,8 @@
 /*
  * NumPy archives: train.npz and test.npz, each a ZIP of x.npy and y.npy, stored or deflated. libarchive reads them, by
  * the ZIP's directory, and holds the checksum of each member against what it unpacked. A size that the directory claims
- * is believed only where deflate could have packed so much into the file.
+ * is believed only where deflate could have packed so much into the file. Other ways to pack, which libarchive knows,
+ * are refused: some take memory on the word of a header.
  */
 #include <archive.h>
 #include <archive_entry.h>
@@ -53,11 +54,20 @@ static cvy_status unpack(struct archive *zip, const char *name, unsigned char *m
     return CVY_OK;
 }
 
+/* Whether the member at hand is packed as NumPy does; the format's name tells: "ZIP 2.0 (deflation)". */
+static bool is_packed_plainly(struct archive *zip)
+{
+    const char *format = archive_format_name(zip);
+    return format && (strstr(format, "(uncompressed)") || strstr(format, "(deflation)"));
+}
+
 static cvy_status read_member(struct archive *zip, struct archive_entry *entry, const char *name, int64_t file_bytes,
                               cvy_array *array_out)
 {
     int64_t bytes = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : -1;
     CVY_REQUIRE(!array_out->memory, CVY_ERR_DATA, "%s: twice in the archive", name);
+    CVY_REQUIRE(is_packed_plainly(zip), CVY_ERR_DATA, "%s: packed as %s, expected stored or deflated", name,
+                archive_format_name(zip));
     CVY_REQUIRE(bytes > 0 && bytes / DEFLATE_RATIO <= file_bytes, CVY_ERR_DATA,
                 "%s: %" PRId64 " bytes, the archive says, which a file of %" PRId64 " cannot hold", name, bytes,
                 file_bytes);

@@ -18,8 +18,8 @@ enum { PIXEL_WORDS, LABEL_WORDS };
 typedef struct noise {
     uint64_t seed;
     int64_t elements;
-    cvy_target target;
-    int64_t labels; /* classes, or values a sample */
+    int64_t classes; /* 0: a regression */
+    int64_t labels;  /* of a sample: classes, or values */
 } noise;
 
 static cvy_status open_random(const cvy_data_options *options, cvy_data_info *info_out, void **state_out)
@@ -34,16 +34,17 @@ static cvy_status open_random(const cvy_data_options *options, cvy_data_info *in
     if (!state) {
         return CVY_ERR_MEMORY;
     }
-    bool has_classes = options->target == CVY_TARGET_CLASS;
-    *state = (noise){options->seed, elements, options->target, options->classes};
+    bool has_classes = options->target != CVY_TARGET_VALUES;
     *info_out = (cvy_data_info){
         .sample = options->sample,
         .target = options->target,
         .classes = has_classes ? options->classes : 0,
         .values = has_classes ? 0 : options->classes,
+        .map = options->target == CVY_TARGET_MAP ? options->map : (cvy_shape){.dims = 0},
         .count = {options->train_count ? options->train_count : TRAIN_COUNT,
                   options->test_count ? options->test_count : TEST_COUNT},
     };
+    *state = (noise){options->seed, elements, info_out->classes, cvy_data_count_labels(info_out) + info_out->values};
     *state_out = state;
     return CVY_OK;
 }
@@ -61,14 +62,15 @@ static void make_normal_pair(uint32_t radius_word, uint32_t angle_word, float *p
 
 static void read_label(const noise *state, cvy_split split, int64_t index, void *label_out)
 {
-    if (state->target == CVY_TARGET_CLASS) {
+    int32_t *class = label_out;
+    for (int64_t i = 0; state->classes && i < state->labels; i++) { /* two words each */
         cvy_words words = cvy_random_words(state->seed, CVY_PURPOSE_SYNTHETIC_DATA, split, LABEL_WORDS,
-                                           (uint32_t)index, 0);
-        *(int32_t *)label_out = (int32_t)cvy_random_below(words.v[0], words.v[1], (uint64_t)state->labels);
-        return;
+                                           (uint32_t)index, (uint32_t)(i / 2));
+        int lane = i % 2 * 2;
+        class[i] = (int32_t)cvy_random_below(words.v[lane], words.v[lane + 1], (uint64_t)state->classes);
     }
     float *values = label_out;
-    for (int64_t i = 0; i < state->labels; i++) {
+    for (int64_t i = 0; !state->classes && i < state->labels; i++) {
         cvy_words words = cvy_random_words(state->seed, CVY_PURPOSE_SYNTHETIC_DATA, split, LABEL_WORDS,
                                            (uint32_t)index, (uint32_t)(i / 4));
         values[i] = 2.0f * cvy_random_unit(words.v[i % 4]) - 1.0f;

@@ -48,9 +48,9 @@ static void count_sample(const reader *from, int64_t before, cvy_survey *survey)
 static void count_label(const reader *from, cvy_survey *survey)
 {
     const cvy_data_info *info = &from->data->info;
-    if (info->target == CVY_TARGET_CLASS) {
-        survey->class_count[*(const int32_t *)from->label]++;
-        return;
+    const int32_t *class = from->label;
+    for (int64_t i = 0; i < cvy_data_count_labels(info); i++) {
+        survey->class_count[class[i]]++;
     }
     const float *value = from->label;
     for (int64_t i = 0; i < info->values; i++) {
@@ -106,13 +106,13 @@ cvy_status cvy_survey_make(const cvy_data *data, cvy_split split, const cvy_surv
     from.label = cvy_calloc((size_t)cvy_data_label_bytes(data), 1);
     survey.mean = make_array(from.channels, &failed);
     survey.std = make_array(from.channels, &failed);
-    if (info->target == CVY_TARGET_CLASS) {
+    if (info->classes) {
         survey.class_count = cvy_calloc((size_t)info->classes, sizeof *survey.class_count);
     } else {
         survey.lowest = make_array(info->values, &failed);
         survey.highest = make_array(info->values, &failed);
     }
-    failed = failed || !from.x || !from.label || (info->target == CVY_TARGET_CLASS && !survey.class_count);
+    failed = failed || !from.x || !from.label || (info->classes && !survey.class_count);
     cvy_status status = failed ? CVY_ERR_MEMORY : read_all(&from, observer, &survey);
     cvy_free(from.x);
     cvy_free(from.label);

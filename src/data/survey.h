@@ -9,7 +9,7 @@ typedef struct cvy_survey {
     int64_t samples;
     double minimum, maximum;      /**< of all elements */
     double *mean, *std;           /**< [c]: of each channel, over all samples */
-    int64_t *class_count;         /**< [classes]: samples of each; NULL of a regression */
+    int64_t *class_count;         /**< [classes]: samples of each, of maps positions; NULL of a regression */
     double *lowest, *highest;     /**< [values]: range of each target of a regression; NULL of classes */
 } cvy_survey;
 

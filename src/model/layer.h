@@ -94,6 +94,7 @@ typedef struct cvy_layer_kind {
     int min_inputs, max_inputs;
     cvy_flow flow;
     bool any_format;             /**< takes x in whatever format and gives y in the same */
+    bool cheap;                  /**< moves bytes rather than computes: recomputation makes its output again first */
     /** Output of one sample (n = 1) from inputs of one sample; words what does not fit (without the layer's name). */
     cvy_status (*infer)(const struct cvy_layer *layer, const cvy_shape *input, cvy_shape *output_out);
     /** Optional. Fills at most CVY_MAX_LAYER_PARAMETERS; default: none. */
@@ -128,6 +129,9 @@ const cvy_layer_kind *cvy_layer_kind_find(const char *name);
 
 /** The i-th kind; NULL past the last. */
 const cvy_layer_kind *cvy_layer_kind_get(int i);
+
+/** Whether a kind commits statistics of the batch that it saw (batch norm): then parts of a batch are not the whole. */
+bool cvy_layer_kind_commits(const cvy_layer_kind *kind);
 
 /**
  * Fill @p options (zeroed, of the kind's size) from a mapping, defaults included.

@@ -103,6 +103,8 @@ static cvy_status check_batch_norm(const cvy_op_params_norm *norm, cvy_op_pass p
     CVY_REQUIRE(norm->epsilon >= 0.0 && norm->momentum >= 0.0 && norm->momentum <= 1.0, CVY_ERR_ARG,
                 "epsilon %g, momentum %g", norm->epsilon, norm->momentum);
     CVY_REQUIRE(!counted || norm->count >= 1, CVY_ERR_ARG, "statistics over %" PRId64 " elements", norm->count);
+    CVY_REQUIRE(pass != CVY_PASS_MERGE || (norm->merged >= 1 && norm->merged < norm->count), CVY_ERR_ARG,
+                "statistics of %" PRId64 " elements become those of %" PRId64, norm->merged, norm->count);
     return CVY_OK;
 }
 
@@ -142,6 +144,12 @@ static cvy_status check_smoothing(double smoothing)
     return CVY_OK;
 }
 
+static cvy_status check_dice(double epsilon)
+{
+    CVY_REQUIRE(epsilon > 0.0, CVY_ERR_ARG, "epsilon %g, expected more than 0", epsilon);
+    return CVY_OK;
+}
+
 static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
 {
     if (op->kind == CVY_OP_SQUARE_SUM || op->kind == CVY_OP_CLIP) {
@@ -165,6 +173,7 @@ static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
     case CVY_OP_LOCAL_RESPONSE_NORM: return check_response(&op->params.response);
     case CVY_OP_LEAKY_RELU: return check_slope(op->params.activation.slope);
     case CVY_OP_SOFTMAX_CROSS_ENTROPY: return check_smoothing(op->params.loss.smoothing);
+    case CVY_OP_SOFT_DICE: return check_dice(op->params.loss.epsilon);
     case CVY_OP_STOCHASTIC_DEPTH:
     case CVY_OP_DROPOUT: return check_probability(op->params.dropout.probability);
     default: return CVY_OK;
@@ -174,7 +183,8 @@ static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
 /* Whether the channels are a dimension of their own to a kind. */
 static bool goes_by_channels(const cvy_op *op)
 {
-    return (op->kind == CVY_OP_BATCH_NORM && op->pass != CVY_PASS_COMMIT) || op->kind == CVY_OP_GROUP_NORM ||
+    bool vectors = op->pass == CVY_PASS_COMMIT || op->pass == CVY_PASS_MERGE;
+    return (op->kind == CVY_OP_BATCH_NORM && !vectors) || op->kind == CVY_OP_GROUP_NORM ||
            op->kind == CVY_OP_LOCAL_RESPONSE_NORM || op->kind == CVY_OP_CONCAT || op->kind == CVY_OP_SLICE ||
            op->kind == CVY_OP_MULTIPLY;
 }
@@ -183,13 +193,15 @@ static bool goes_by_channels(const cvy_op *op)
 static cvy_status check_input(const cvy_op *op, const cvy_tensor *x)
 {
     int least = 1;
-    int most = is_optimizer(op) || op->kind == CVY_OP_REORDER ? CVY_MAX_DIMS : 5;
+    bool any = is_optimizer(op) || op->kind == CVY_OP_REORDER || op->kind == CVY_OP_ADD; /* also weights */
+    int most = any ? CVY_MAX_DIMS : 5;
     if (has_window(op) || op->kind == CVY_OP_POOL_GLOBAL || op->kind == CVY_OP_POOL_ADAPTIVE) {
         least = 4;
     } else if (goes_by_channels(op)) {
         least = 2;
-    } else if (op->kind == CVY_OP_DENSE || op->kind == CVY_OP_SOFTMAX_CROSS_ENTROPY ||
-               op->kind == CVY_OP_MEAN_SQUARED_ERROR) {
+    } else if (cvy_op_classifies(op->kind)) {
+        least = 2;
+    } else if (op->kind == CVY_OP_DENSE || op->kind == CVY_OP_MEAN_SQUARED_ERROR) {
         least = most = 2;
     }
     char text[CVY_SHAPE_TEXT];
@@ -226,6 +238,17 @@ static cvy_status compare_operand(const cvy_operand *operand, const cvy_tensor *
                 expected->grouped ? " (grouped)" : "");
     CVY_REQUIRE(found->dtype == expected->dtype, CVY_ERR_ARG, "operand %s is of type %s, expected %s",
                 cvy_role_name(operand->role), cvy_dtype_name(found->dtype), cvy_dtype_name(expected->dtype));
+    return CVY_OK;
+}
+
+/* Classes and the sums of soft Dice have no other format. */
+static cvy_status check_plain(const cvy_operand *operand)
+{
+    bool plain = operand->role == CVY_ROLE_OVERLAP ||
+                 (operand->role == CVY_ROLE_LABEL && operand->tensor.dtype == CVY_I32);
+    CVY_REQUIRE(!plain || operand->tensor.format == CVY_FORMAT_PLAIN, CVY_ERR_ARG,
+                "operand %s is in format %s, expected plain", cvy_role_name(operand->role),
+                cvy_format_name(operand->tensor.format));
     return CVY_OK;
 }
 
@@ -288,6 +311,7 @@ static cvy_status check_operands(const cvy_op *op, const cvy_tensor *x)
             expected.shape.extent[1] = found->extent[1];
         }
         CVY_TRY(compare_operand(&op->operand[i], &expected));
+        CVY_TRY(check_plain(&op->operand[i]));
     }
     if (op->kind == CVY_OP_CONCAT) {
         return check_concat(op, filters);

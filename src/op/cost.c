@@ -92,6 +92,7 @@ static const unit_cost unit_costs[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_GRAD_STATS] = {CVY_ROLE_X, 4}, /* sum; difference, product, sum */
             [CVY_PASS_GRAD_APPLY] = {CVY_ROLE_X, 4}, /* a dy + b x + c */
             [CVY_PASS_COMMIT] = {CVY_ROLE_MEAN, 7},  /* two interpolations, one unbiasing */
+            [CVY_PASS_MERGE] = {CVY_ROLE_MEAN, 9},   /* a difference, two for the mean, six for the variance */
         },
     [CVY_OP_RELU] =
         {
@@ -157,6 +158,12 @@ static const unit_cost unit_costs[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_FORWARD] = {CVY_ROLE_X, 1},
             [CVY_PASS_BACKWARD] = {CVY_ROLE_X, 3}, /* dy x1; dy x, sum */
+        },
+    [CVY_OP_SOFT_DICE] =
+        {
+            [CVY_PASS_FORWARD] = {CVY_ROLE_X, 7},       /* as cross-entropy, and two sums */
+            [CVY_PASS_INFERENCE] = {CVY_ROLE_X, 7},     /* it sums the quotients, too */
+            [CVY_PASS_BACKWARD_DATA] = {CVY_ROLE_DX, 6}, /* r, its product and sum; difference, two products */
         },
     [CVY_OP_STOCHASTIC_DEPTH] =
         {

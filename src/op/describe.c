@@ -69,13 +69,14 @@ static cvy_status slide_window(const cvy_op *op, cvy_shape *shape)
     for (int axis = 0; axis < 3; axis++) {
         int64_t positions = transposed ? cvy_window_input(window, axis, space[axis])
                                        : cvy_window_output(window, axis, space[axis]);
-        bool fits = positions >= 1 && (cvy_op_convolves(op->kind) ||
-                                       sees_elements(window, axis, space[axis], positions));
-        CVY_REQUIRE(fits, CVY_ERR_INPUT,
+        bool sees = positions < 1 || cvy_op_convolves(op->kind) ||
+                    sees_elements(window, axis, space[axis], positions);
+        CVY_REQUIRE(positions >= 1 && sees, CVY_ERR_INPUT,
                     "a window of %" PRId64 " along %c (stride %" PRId64 ", dilation %" PRId64 ", padding %" PRId64
-                    " and %" PRId64 ") does not fit into an input of %s",
+                    " and %" PRId64 ") %s an input of %s",
                     window->kernel[axis], "dhw"[axis], window->stride[axis], window->dilation[axis],
-                    window->before[axis], window->after[axis], cvy_shape_print(shape, text));
+                    window->before[axis], window->after[axis],
+                    sees ? "does not fit into" : "would lie in the padding alone, of", cvy_shape_print(shape, text));
         space[axis] = positions;
     }
     for (int axis = 5 - shape->dims; axis < 3; axis++) {
@@ -145,6 +146,16 @@ static cvy_dtype window_dtype(const cvy_window *window)
     return positions <= 256 ? CVY_U8 : CVY_I32;
 }
 
+/* A class for each sample, or for each position of it. */
+static cvy_tensor describe_classes(const cvy_shape *x)
+{
+    cvy_tensor label = {.shape = CVY_SHAPE(x->extent[0]), .dtype = CVY_I32, .format = CVY_FORMAT_PLAIN};
+    for (int i = 2; i < x->dims; i++) {
+        label.shape.extent[label.shape.dims++] = x->extent[i];
+    }
+    return label;
+}
+
 static cvy_tensor describe_vector(cvy_dtype dtype, int64_t extent)
 {
     return (cvy_tensor){.shape = CVY_SHAPE(extent), .dtype = dtype, .format = CVY_FORMAT_PLAIN};
@@ -180,7 +191,10 @@ cvy_status cvy_op_describe(const cvy_op *op, const cvy_tensor *x, int64_t filter
     if (role == CVY_ROLE_Y || role == CVY_ROLE_DY || role == CVY_ROLE_WINDOW) {
         CVY_TRY(describe_output(op, x, filters, &tensor));
     } else if (role == CVY_ROLE_LABEL && !is_shaped_as_input(op, role)) {
-        tensor = describe_vector(CVY_I32, x->shape.extent[0]);
+        tensor = describe_classes(&x->shape);
+    } else if (role == CVY_ROLE_OVERLAP) {
+        tensor = describe_vector(CVY_F64, x->shape.extent[0]);
+        tensor.shape = CVY_SHAPE(x->shape.extent[0], channels, 2);
     } else if (role == CVY_ROLE_LOSS) {
         tensor = describe_vector(CVY_F64, 2);
     } else if (role == CVY_ROLE_SCALE) {

@@ -63,9 +63,11 @@ static uint64_t mix_params(uint64_t hash, const cvy_op *op)
     case CVY_OP_BATCH_NORM:
         hash = cvy_hash_real(hash, op->params.norm.epsilon);
         hash = cvy_hash_real(hash, op->params.norm.momentum);
-        return cvy_hash_word(hash, (uint64_t)op->params.norm.count);
+        hash = cvy_hash_word(hash, (uint64_t)op->params.norm.count);
+        return cvy_hash_word(hash, (uint64_t)op->params.norm.merged);
     case CVY_OP_LEAKY_RELU: return cvy_hash_real(hash, op->params.activation.slope);
     case CVY_OP_SOFTMAX_CROSS_ENTROPY: return cvy_hash_real(hash, op->params.loss.smoothing);
+    case CVY_OP_SOFT_DICE: return cvy_hash_real(hash, op->params.loss.epsilon);
     case CVY_OP_STOCHASTIC_DEPTH:
     case CVY_OP_DROPOUT:
         hash = cvy_hash_real(hash, op->params.dropout.probability);

@@ -54,6 +54,7 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_GRAD_STATS] = {6, {R(X), R(DY), R(MEAN), R(VARIANCE), W(DW), W(DB)}},
             [CVY_PASS_GRAD_APPLY] = {8, {R(X), R(DY), R(W), R(MEAN), R(VARIANCE), R(DW), R(DB), W(DX)}},
             [CVY_PASS_COMMIT] = {4, {R(MEAN), R(VARIANCE), U(RUNNING_MEAN), U(RUNNING_VARIANCE)}},
+            [CVY_PASS_MERGE] = {4, {R(MEAN), R(VARIANCE), U(RUNNING_MEAN), U(RUNNING_VARIANCE)}},
         },
     [CVY_OP_RELU] =
         {
@@ -167,6 +168,12 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_BACKWARD_DATA] = {3, {R(DY), R(W), W(DX)}},
             [CVY_PASS_BACKWARD_WEIGHTS] = {4, {R(X), R(DY), W(DW), OPTIONAL_W(DB)}},
         },
+    [CVY_OP_SOFT_DICE] =
+        {
+            [CVY_PASS_FORWARD] = {5, {R(X), R(LABEL), W(PROBABILITY), W(OVERLAP), W(LOSS)}},
+            [CVY_PASS_INFERENCE] = {3, {R(X), R(LABEL), W(LOSS)}},
+            [CVY_PASS_BACKWARD_DATA] = {4, {R(PROBABILITY), R(LABEL), R(OVERLAP), W(DX)}},
+        },
     [CVY_OP_CONCAT] =
         {
             [CVY_PASS_FORWARD] = {5, {R(X), R(X1), OPTIONAL_R(X2), OPTIONAL_R(X3), W(Y)}},
@@ -231,6 +238,7 @@ const char *cvy_op_kind_name(cvy_op_kind kind)
         [CVY_OP_LAMB] = "lamb",
         [CVY_OP_AVERAGE] = "average",
         [CVY_OP_TRANSPOSED_CONVOLUTION] = "transposed-convolution",
+        [CVY_OP_SOFT_DICE] = "soft-dice",
     };
     return name[kind];
 }
@@ -238,6 +246,11 @@ const char *cvy_op_kind_name(cvy_op_kind kind)
 bool cvy_op_convolves(cvy_op_kind kind)
 {
     return kind == CVY_OP_CONVOLUTION || kind == CVY_OP_TRANSPOSED_CONVOLUTION;
+}
+
+bool cvy_op_classifies(cvy_op_kind kind)
+{
+    return kind == CVY_OP_SOFTMAX_CROSS_ENTROPY || kind == CVY_OP_SOFT_DICE;
 }
 
 bool cvy_op_has_weights(cvy_op_kind kind) { return cvy_op_convolves(kind) || kind == CVY_OP_DENSE; }
@@ -256,6 +269,7 @@ const char *cvy_op_pass_name(cvy_op_pass pass)
         [CVY_PASS_GRAD_APPLY] = "grad-apply",
         [CVY_PASS_COMMIT] = "commit",
         [CVY_PASS_UPDATE] = "update",
+        [CVY_PASS_MERGE] = "merge",
     };
     return name[pass];
 }
@@ -288,6 +302,7 @@ const char *cvy_role_name(cvy_role role)
         [CVY_ROLE_SQUARES] = "squares",
         [CVY_ROLE_SCALE] = "scale",
         [CVY_ROLE_AVERAGE] = "average",
+        [CVY_ROLE_OVERLAP] = "overlap",
     };
     return name[role];
 }

@@ -18,8 +18,8 @@
  *
  * CONVOLUTION     cross-correlation, as PyTorch's. w is f,c/g,(kd),kh,kw, or g,f/g,c/g,… with `grouped` set. db is
  *                 the sum of dy.
- * TRANSPOSED_CONVOLUTION  the data gradient of a convolution as an op of its own, PyTorch's ConvTranspose: y is b plus,
- *                 for every position o of x and tap k, x w added at o stride - before + k dilation, where that is in y.
+ * TRANSPOSED_CONVOLUTION  the data gradient of a convolution as an op of its own, PyTorch's ConvTranspose: y is b
+ *                 plus, for every position o of x and tap k, x w at o stride - before + k dilation, where that is in y.
  *                 The window is that of the convolution from y to x, of which each position counts, so that y has
  *                 (positions - 1) stride + dilation (kernel - 1) + 1 - before - after; PyTorch's output_padding is
  *                 taken off `after`. w is c,f/g,(kd),kh,kw, or g,c/g,f/g,… with `grouped` set. db is the sum of dy.
@@ -33,6 +33,10 @@
  *                 dw = sum dy (x - mean) / sqrt(variance + epsilon), db = sum dy, dx = PyTorch's, all terms.
  *                 COMMIT: running = (1 - momentum) running + momentum new, with the variance times
  *                 count / (count - 1) (count 1: as it is).
+ *                 MERGE: the running ones stand for `merged` elements and become those of `count`; with d = mean -
+ *                 running mean and s = 1 - merged / count: running mean += s d, running variance = (1 - s) running +
+ *                 s variance + s (1 - s) d^2 (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
+ *                 computing sample variances", 1979).
  * RELU            y = max(x, 0); dx = y > 0 ? dy : 0. NaN stays NaN, here and in the activations that follow.
  * RELU6           y = min(max(x, 0), 6); dx = 0 < y < 6 ? dy : 0.
  * LEAKY_RELU      y = x > 0 ? x : slope x; dx = y > 0 ? dy : slope dy (slope >= 0, so y tells the sign of x).
@@ -49,10 +53,17 @@
  *                 1 / (1 - probability); dx the same of dy.
  * MULTIPLY        y = x x1 with x1 n,c,1,1(,1) (n,c where x is): one factor for a channel of a sample.
  *                 dx = dy x1; dx1 = sum over space of dy x.
- * SOFTMAX_CROSS_ENTROPY  x [n, classes]. loss[0] = loss_scale * sum over valid samples of - sum over classes of
- *                 q log p, with q = (1 - smoothing) onehot + smoothing / classes; loss[1] is the count of valid
- *                 samples whose largest x (first of equals) is at the label.
- *                 dx = loss_scale (p - q), 0 for samples from `samples` on.
+ * SOFTMAX_CROSS_ENTROPY  x [n, classes], or n,classes,(d),h,w with a label for each position.
+ *                 loss[0] = loss_scale * sum over valid samples of the mean over positions of - sum over classes of
+ *                 q log p, with q = (1 - smoothing) onehot + smoothing / classes; loss[1] is the count of positions of
+ *                 valid samples whose largest x (first of equals) is at the label.
+ *                 dx = loss_scale (p - q) / positions, 0 for samples from `samples` on.
+ * SOFT_DICE       x and label as above, p = softmax of x over classes, q = onehot of the label. With two sums over a
+ *                 sample's positions that `overlap` keeps of each class, a = 2 sum of p q and b = sum of p + sum of q,
+ *                 loss[0] = loss_scale * sum over valid samples of the mean over classes of
+ *                 1 - (a + epsilon) / (b + epsilon); loss[1] as above. Sums are of one sample, so the loss is a mean
+ *                 over samples. dx = loss_scale p (r - sum over classes of p r), 0 for samples from `samples` on, with
+ *                 r = ((a + epsilon) / (b + epsilon) - 2 q) / ((b + epsilon) classes).
  * MEAN_SQUARED_ERROR  x and label [n, values]. loss[0] = loss_scale * sum over valid samples of mean over values of
  *                 (x - label)^2; loss[1] = 0. dx = loss_scale * 2 (x - label) / values, 0 for invalid samples.
  * SGD             g = dw + weight_decay w; v = momentum v + g (where there is `momentum`);
@@ -79,7 +90,7 @@
  * Where a rule takes `scale`, dw stands for scale[0] dw, and |dw| for scale[0] |dw|; where clip_value is above 0, dw is
  * then cut to [-clip_value, clip_value].
  * Optimizers go over the padding too; it is zero and stays zero. Operands of one op have one floating type, f32 or f64,
- * but for `window`, class labels (i32), `loss`, `squares` and `scale` (f64).
+ * but for `window`, class labels (i32), `loss`, `overlap`, `squares` and `scale` (f64).
  */
 typedef enum cvy_op_kind {
     CVY_OP_CONVOLUTION,
@@ -117,6 +128,7 @@ typedef enum cvy_op_kind {
     CVY_OP_LAMB,
     CVY_OP_AVERAGE,
     CVY_OP_TRANSPOSED_CONVOLUTION,
+    CVY_OP_SOFT_DICE,
     CVY_OP_KIND_COUNT
 } cvy_op_kind;
 
@@ -136,6 +148,7 @@ typedef enum cvy_op_pass {
     CVY_PASS_GRAD_APPLY, /**< batch norm: dx from those sums */
     CVY_PASS_COMMIT,     /**< batch norm: running statistics; once a mini-batch, never on recomputation */
     CVY_PASS_UPDATE,     /**< optimizers */
+    CVY_PASS_MERGE,      /**< batch norm: statistics of some elements join those of others */
     CVY_PASS_COUNT
 } cvy_op_pass;
 
@@ -155,8 +168,8 @@ typedef enum cvy_role {
     CVY_ROLE_RUNNING_MEAN,     /**< [c], over batches */
     CVY_ROLE_RUNNING_VARIANCE, /**< [c], over batches, unbiased */
     CVY_ROLE_WINDOW,           /**< max pooling: index (kd,kh,kw order) of the largest element, shaped as y */
-    CVY_ROLE_PROBABILITY,      /**< softmax, [n, classes] */
-    CVY_ROLE_LABEL,            /**< i32 [n] for cross-entropy; the target, shaped as x, for squared error */
+    CVY_ROLE_PROBABILITY,      /**< softmax over classes, shaped as x */
+    CVY_ROLE_LABEL,            /**< i32 [n] or [n,(d),h,w], plain: classes; for squared error values shaped as x */
     CVY_ROLE_LOSS,             /**< f64 [2]: loss of the batch (already scaled), correct predictions */
     CVY_ROLE_MOMENTUM,         /**< velocity of SGD; first moment of the Adams */
     CVY_ROLE_MOMENT2,          /**< second moment of the Adams */
@@ -166,6 +179,7 @@ typedef enum cvy_role {
     CVY_ROLE_SQUARES,          /**< f64 [slots]: sums of squares, of which each parameter has its places */
     CVY_ROLE_SCALE,            /**< f64 [1]: what clipping multiplies every gradient with */
     CVY_ROLE_AVERAGE,          /**< of a parameter over updates */
+    CVY_ROLE_OVERLAP,          /**< f64 [n, classes, 2], plain: the sums of soft Dice */
     CVY_ROLE_COUNT
 } cvy_role;
 
@@ -196,7 +210,8 @@ typedef struct cvy_op_params_norm {
     double epsilon;
     double momentum;   /**< running = (1 - momentum) running + momentum new */
     int64_t count;     /**< elements a channel that statistics were taken over, all ranks (COMMIT's unbiasing,
-                            GRAD_APPLY's means; BACKWARD is local and counts x) */
+                            GRAD_APPLY's means; BACKWARD is local and counts x); MERGE: after it */
+    int64_t merged;    /**< MERGE: elements that the running ones stood for before it */
 } cvy_op_params_norm;
 
 typedef struct cvy_op_params_adaptive {
@@ -213,7 +228,8 @@ typedef struct cvy_op_params_activation {
 } cvy_op_params_activation;
 
 typedef struct cvy_op_params_loss {
-    double smoothing; /**< share of the label's weight that is spread evenly over all classes */
+    double smoothing; /**< cross-entropy: share of the label's weight that is spread evenly over all classes */
+    double epsilon;   /**< soft Dice: added above and below the line */
 } cvy_op_params_loss;
 
 typedef struct cvy_op_params_optimizer {
@@ -268,7 +284,7 @@ typedef struct cvy_op {
         cvy_op_params_norm norm;           /**< BATCH_NORM */
         cvy_op_params_dropout dropout;     /**< DROPOUT, STOCHASTIC_DEPTH */
         cvy_op_params_activation activation; /**< LEAKY_RELU */
-        cvy_op_params_loss loss;           /**< SOFTMAX_CROSS_ENTROPY */
+        cvy_op_params_loss loss;           /**< SOFTMAX_CROSS_ENTROPY, SOFT_DICE */
         cvy_op_params_optimizer optimizer; /**< pass UPDATE, but for what stands below */
         cvy_op_params_slice slice;         /**< SLICE */
         cvy_op_params_group_norm group;    /**< GROUP_NORM */
@@ -301,6 +317,9 @@ const char *cvy_op_kind_name(cvy_op_kind kind);
 
 /** Whether a kind is a convolution, transposed or not: a window of weights, in groups. */
 bool cvy_op_convolves(cvy_op_kind kind);
+
+/** Whether a kind is a loss of classes, one of each sample or of each position of it. */
+bool cvy_op_classifies(cvy_op_kind kind);
 
 /** Whether a kind multiplies with weights, which have formats of their own: convolutions and dense layers. */
 bool cvy_op_has_weights(cvy_op_kind kind);

@@ -87,7 +87,7 @@ static cvy_status build_passes(cvy_builder *b, int layer)
             CVY_TRY(cvy_build_pass(b, layer, pass, CVY_PHASE_BACKWARD));
         }
     }
-    return CVY_OK;
+    return cvy_micro_batch_sum_gradients(b, layer);
 }
 
 cvy_status cvy_build_backward(cvy_builder *b)

@@ -12,6 +12,7 @@ static cvy_status bind_input(cvy_builder *b, int layer, int i, cvy_phase phase, 
     }
     int source = b->model->layer[layer].input[i];
     cvy_layer_buffers *from = &b->layer[source];
+    CVY_TRY(cvy_recompute_restore(b, source));
     cvy_format wanted = b->formats[layer].input;
     const cvy_buffer *buffer = b->schedule->buffer;
     if (buffer[from->output].tensor.format == wanted) {
@@ -106,6 +107,7 @@ static cvy_status bind_role(cvy_builder *b, const binding *at, const cvy_signatu
     case CVY_ROLE_X2: return bind_input(b, at->layer, 2, at->phase, out);
     case CVY_ROLE_X3: return bind_input(b, at->layer, 3, at->phase, out);
     case CVY_ROLE_Y:
+        CVY_TRY(cvy_recompute_restore(b, at->layer));
         if (own->output < 0) {
             cvy_buffer y = cvy_builder_activation(b, at->layer, CVY_CONTENT_OUTPUT, b->formats[at->layer].output);
             CVY_TRY(cvy_builder_add_buffer(b, &y, &own->output));

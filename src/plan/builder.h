@@ -18,6 +18,8 @@ typedef struct cvy_layer_buffers {
     int copy;              /**< the output in the one other format that a consumer asked for */
     int saved[CVY_ROLE_COUNT];
     bool needs_gradient;   /**< something trainable lies at or before it */
+    bool dropped;          /**< the output is gone after forward: whoever reads it in backward makes it again first */
+    bool wanted;           /**< while outputs are made again: this one is among them */
 } cvy_layer_buffers;
 
 /** A schedule under construction. */
@@ -26,11 +28,14 @@ typedef struct cvy_builder {
     const cvy_model *model;
     const cvy_layer_formats *formats;
     cvy_schedule *schedule;
-    int64_t batch;
+    int64_t batch;           /**< samples of the micro-batch under way */
+    int micro_batch;
     bool training;
     cvy_layer_buffers *layer;
+    int *statistics;         /**< mean and variance that each layer saved, a pair a layer, micro-batch by micro-batch */
     int *parameter;          /**< buffer of each parameter */
-    int *parameter_gradient;
+    int *parameter_gradient; /**< of the micro-batch under way, where its backward has come by */
+    int *gradient_sum;       /**< over the micro-batches that have come by */
     int *moment[2];
     int *average;            /**< of each parameter over updates */
     cvy_contribution *contribution;
@@ -77,8 +82,33 @@ cvy_status cvy_build_persistent(cvy_builder *b);
 /** Steps of the forward pass; inference passes where the builder is not training. */
 cvy_status cvy_build_forward(cvy_builder *b);
 
+/**
+ * Steps that make a layer's output once: its passes, or the view that it is.
+ *
+ * @param[in] phase FORWARD, or RECOMPUTE: then statistics that were saved are used, not taken again
+ */
+cvy_status cvy_build_layer_forward(cvy_builder *b, int layer, cvy_phase phase);
+
 /** Steps of the backward pass. */
 cvy_status cvy_build_backward(cvy_builder *b);
+
+/** After forward: decide which outputs are dropped, as the plan's options say. */
+cvy_status cvy_recompute_decide(cvy_builder *b);
+
+/** Make a layer's output again where it was dropped, and what that needs before it. */
+cvy_status cvy_recompute_restore(cvy_builder *b, int layer);
+
+/** Start a micro-batch: nothing is known of any layer yet. */
+void cvy_micro_batch_start(cvy_builder *b, int micro_batch);
+
+/** Add the gradients of a layer's parameters to those of the micro-batches before. */
+cvy_status cvy_micro_batch_sum_gradients(cvy_builder *b, int layer);
+
+/** After backward: note the statistics that each norm saved. */
+void cvy_micro_batch_keep_statistics(cvy_builder *b);
+
+/** After the last micro-batch: bring the statistics of all of them together, in the first one's place. */
+cvy_status cvy_micro_batch_merge_statistics(cvy_builder *b);
 
 /** Running statistics and weights. */
 cvy_status cvy_build_update(cvy_builder *b);

@@ -5,7 +5,7 @@
 #include "plan/builder.h"
 
 /* Output and input are the same elements: under another shape (flatten), or altogether (dropout in evaluation). */
-static cvy_status build_view(cvy_builder *b, int layer)
+static cvy_status build_view(cvy_builder *b, int layer, cvy_phase phase)
 {
     int source = b->model->layer[layer].input[0];
     int plain = b->layer[source].output;
@@ -14,7 +14,7 @@ static cvy_status build_view(cvy_builder *b, int layer)
         return CVY_OK;
     }
     if (b->schedule->buffer[plain].tensor.format != CVY_FORMAT_PLAIN) {
-        cvy_step_spec spec = {CVY_STEP_LOCAL, CVY_PHASE_FORWARD, layer};
+        cvy_step_spec spec = {CVY_STEP_LOCAL, phase, layer};
         CVY_TRY(cvy_builder_add_reorder(b, &spec, plain, CVY_FORMAT_PLAIN, &plain));
     }
     cvy_buffer y = cvy_builder_activation(b, layer, CVY_CONTENT_OUTPUT, CVY_FORMAT_PLAIN);
@@ -51,17 +51,27 @@ static cvy_status build_label(cvy_builder *b)
     return CVY_OK;
 }
 
-static cvy_status build_passes(cvy_builder *b, int layer)
+/* A batch norm made again takes the statistics that it saved: the same bits, and nothing is counted twice. */
+static cvy_op_pass find_repeat(const cvy_builder *b, int layer, cvy_op_pass pass)
+{
+    const cvy_layer *l = &b->model->layer[layer];
+    cvy_op op = {0};
+    l->kind->make_op(l, &b->model->layer[l->input[0]].output, pass, &op);
+    return op.kind == CVY_OP_BATCH_NORM ? CVY_PASS_NORMALISE : pass;
+}
+
+cvy_status cvy_build_layer_forward(cvy_builder *b, int layer, cvy_phase phase)
 {
     const cvy_layer_kind *kind = b->model->layer[layer].kind;
     int passes = b->training ? kind->forward_passes : kind->inference_passes;
     const cvy_op_pass *pass = b->training ? kind->forward : kind->inference;
     for (int i = 0; i < passes; i++) {
         if (pass[i] != CVY_PASS_COMMIT) { /* running statistics wait until the loss is known to be finite */
-            CVY_TRY(cvy_build_pass(b, layer, pass[i], CVY_PHASE_FORWARD));
+            cvy_op_pass now = phase == CVY_PHASE_RECOMPUTE ? find_repeat(b, layer, pass[i]) : pass[i];
+            CVY_TRY(cvy_build_pass(b, layer, now, phase));
         }
     }
-    return passes == 0 ? build_view(b, layer) : CVY_OK;
+    return passes == 0 ? build_view(b, layer, phase) : CVY_OK;
 }
 
 cvy_status cvy_build_forward(cvy_builder *b)
@@ -80,7 +90,7 @@ cvy_status cvy_build_forward(cvy_builder *b)
         for (int k = 0; k < layer->inputs; k++) {
             b->layer[i].needs_gradient |= b->layer[layer->input[k]].needs_gradient;
         }
-        CVY_TRY(build_passes(b, i));
+        CVY_TRY(cvy_build_layer_forward(b, i, CVY_PHASE_FORWARD));
     }
     b->schedule->loss_buffer = b->layer[loss].saved[CVY_ROLE_LOSS];
     b->schedule->output_buffer = b->layer[b->model->layer[loss].input[0]].output;

@@ -8,37 +8,41 @@
 static void clear_builder(cvy_builder *b)
 {
     cvy_free(b->layer);
+    cvy_free(b->statistics);
     cvy_free(b->parameter);
     cvy_free(b->parameter_gradient);
+    cvy_free(b->gradient_sum);
     cvy_free(b->moment[0]);
     cvy_free(b->moment[1]);
     cvy_free(b->average);
     cvy_free(b->contribution);
 }
 
+/* One number for each parameter, -1 throughout. */
+static int *make_indices(size_t count)
+{
+    int *index = cvy_calloc(count + 1, sizeof *index);
+    for (size_t i = 0; index && i < count; i++) {
+        index[i] = -1;
+    }
+    return index;
+}
+
 static cvy_status start_builder(cvy_builder *b)
 {
     size_t layers = (size_t)b->model->layers;
-    size_t parameters = (size_t)b->model->parameters + 1;
+    size_t parameters = (size_t)b->model->parameters;
     b->layer = cvy_calloc(layers, sizeof *b->layer);
-    b->parameter = cvy_calloc(parameters, sizeof(int));
-    b->parameter_gradient = cvy_calloc(parameters, sizeof(int));
-    b->moment[0] = cvy_calloc(parameters, sizeof(int));
-    b->moment[1] = cvy_calloc(parameters, sizeof(int));
-    b->average = cvy_calloc(parameters, sizeof(int));
-    if (!b->layer || !b->parameter || !b->parameter_gradient || !b->moment[0] || !b->moment[1] || !b->average) {
-        return CVY_ERR_MEMORY;
-    }
-    for (size_t i = 0; i < layers; i++) {
-        b->layer[i] = (cvy_layer_buffers){.output = -1, .gradient = -1, .contribution = -1, .copy = -1};
-        for (int role = 0; role < CVY_ROLE_COUNT; role++) {
-            b->layer[i].saved[role] = -1;
-        }
-    }
-    for (size_t i = 0; i < parameters; i++) {
-        b->parameter[i] = b->parameter_gradient[i] = b->moment[0][i] = b->moment[1][i] = b->average[i] = -1;
-    }
-    return CVY_OK;
+    b->statistics = make_indices(2 * layers * (size_t)b->schedule->micro_batches);
+    b->parameter = make_indices(parameters);
+    b->parameter_gradient = make_indices(parameters);
+    b->gradient_sum = make_indices(parameters);
+    b->moment[0] = make_indices(parameters);
+    b->moment[1] = make_indices(parameters);
+    b->average = make_indices(parameters);
+    bool whole = b->layer && b->statistics && b->parameter && b->parameter_gradient && b->gradient_sum &&
+                 b->moment[0] && b->moment[1] && b->average;
+    return whole ? CVY_OK : CVY_ERR_MEMORY;
 }
 
 static int count_persistent(const cvy_schedule *s)
@@ -50,22 +54,34 @@ static int count_persistent(const cvy_schedule *s)
     return count;
 }
 
+/* Forward, and in training backward, of each micro-batch; then what all of them together change. */
+static cvy_status build_steps(cvy_builder *b)
+{
+    CVY_TRY(cvy_build_persistent(b));
+    b->plan->persistent_buffers = count_persistent(b->schedule);
+    for (int i = 0; i < b->schedule->micro_batches; i++) {
+        cvy_micro_batch_start(b, i);
+        CVY_TRY(cvy_build_forward(b));
+        if (b->training) {
+            CVY_TRY(cvy_recompute_decide(b));
+            CVY_TRY(cvy_build_backward(b));
+            cvy_micro_batch_keep_statistics(b);
+        }
+    }
+    return b->training ? cvy_build_update(b) : CVY_OK;
+}
+
 static cvy_status build_schedule(cvy_plan *plan, cvy_schedule_kind kind, int64_t batch)
 {
     cvy_schedule *s = &plan->schedule[kind];
     *s = (cvy_schedule){.batch = batch, .training = kind != CVY_SCHEDULE_EVALUATE,
                         .loss_buffer = -1, .label_buffer = -1, .input_buffer = -1, .output_buffer = -1};
-    cvy_builder b = {.plan = plan, .model = plan->model, .formats = plan->formats, .schedule = s, .batch = batch,
+    s->micro_batches = (int)cvy_min_i64(cvy_max_i64(plan->options.micro_batches, 1), batch);
+    cvy_builder b = {.plan = plan, .model = plan->model, .formats = plan->formats, .schedule = s,
                      .training = s->training};
     cvy_status status = start_builder(&b);
     CVY_TRY_GOTO(status, done, status);
-    CVY_TRY_GOTO(status, done, cvy_build_persistent(&b));
-    plan->persistent_buffers = count_persistent(s);
-    CVY_TRY_GOTO(status, done, cvy_build_forward(&b));
-    if (s->training) {
-        CVY_TRY_GOTO(status, done, cvy_build_backward(&b));
-        CVY_TRY_GOTO(status, done, cvy_build_update(&b));
-    }
+    CVY_TRY_GOTO(status, done, build_steps(&b));
     CVY_TRY_GOTO(status, done, cvy_schedule_place_in_place(s));
     CVY_TRY_GOTO(status, done, cvy_schedule_derive_dependencies(s));
     CVY_TRY_GOTO(status, done, cvy_schedule_place(s));
@@ -94,6 +110,8 @@ static cvy_status check_options(const cvy_plan_options *options)
     CVY_REQUIRE(options->tail_batch >= 0 && options->tail_batch < options->batch, CVY_ERR_ARG,
                 "the last batch of an epoch has %lld samples, expected 0 to %lld", (long long)options->tail_batch,
                 (long long)options->batch - 1);
+    CVY_REQUIRE(options->micro_batches >= 0 && options->micro_batches <= options->batch, CVY_ERR_ARG,
+                "a batch of %lld cannot go in %d micro-batches", (long long)options->batch, options->micro_batches);
     CVY_REQUIRE(options->dtype == CVY_F32 || options->dtype == CVY_F64, CVY_ERR_ARG,
                 "plans compute in f32 or f64, got %s", cvy_dtype_name(options->dtype));
     CVY_REQUIRE(options->average >= 0.0 && options->average < 1.0, CVY_ERR_ARG,

@@ -61,11 +61,23 @@ typedef enum cvy_layout_choice {
     CVY_LAYOUT_BLOCKED,
 } cvy_layout_choice;
 
+/** Which activations are made again in backward rather than kept. */
+typedef enum cvy_recompute {
+    CVY_RECOMPUTE_NONE,
+    CVY_RECOMPUTE_CHEAP, /**< outputs of layers that only move bytes: norms, activations, sums, concats */
+    CVY_RECOMPUTE_ALL,   /**< everything between layers that the plan chooses */
+} cvy_recompute;
+
+/** "none", "cheap", "all". Cannot fail. */
+const char *cvy_recompute_name(cvy_recompute recompute);
+
 /** What a plan is made for. */
 typedef struct cvy_plan_options {
     int64_t batch;              /**< samples an iteration, all ranks */
     int64_t tail_batch;         /**< samples of the last batch of an epoch; 0 where every batch is whole */
     cvy_dtype dtype;            /**< CVY_F32 or CVY_F64 */
+    int micro_batches;          /**< parts that each batch goes through in, their gradients summed; 0 is 1 */
+    cvy_recompute recompute;
     bool training;              /**< false: the evaluation schedule alone */
     cvy_optimizer optimizer;
     double average;             /**< decay of the averages of all parameters, which evaluation goes by; 0: none */

@@ -26,6 +26,11 @@ int cvy_schedule_root(const cvy_schedule *schedule, int buffer)
     return buffer;
 }
 
+cvy_interval cvy_schedule_micro_batch(const cvy_schedule *schedule, int micro_batch)
+{
+    return cvy_intervals_share(schedule->batch, schedule->micro_batches, micro_batch).at[0];
+}
+
 uint64_t cvy_schedule_hash(const cvy_schedule *s)
 {
     uint64_t hash = CVY_HASH_INIT;

@@ -156,6 +156,7 @@ typedef struct cvy_memory_plan {
 /** The steps of an iteration. Arrays are indexed by the numbers above. */
 typedef struct cvy_schedule {
     int64_t batch; /**< samples of this rank an iteration */
+    int micro_batches; /**< parts that the batch goes through in, balanced, one after the other; 1: whole */
     bool training;
     int steps, buffers, ops, uses, dependencies, regions, exchanges, messages;
     cvy_step *step;
@@ -167,8 +168,8 @@ typedef struct cvy_schedule {
     cvy_region *region;
     cvy_exchange *exchange;
     cvy_message *message;
-    int input_buffer, label_buffer; /**< what the runtime fills; -1 */
-    int output_buffer, loss_buffer; /**< what it reads; -1 */
+    int input_buffer, label_buffer; /**< what the runtime fills, of the last micro-batch; -1 */
+    int output_buffer, loss_buffer; /**< what it reads, of the last micro-batch; -1 */
     cvy_memory_plan memory;
     int step_capacity, buffer_capacity, op_capacity, use_capacity, dependency_capacity;
 } cvy_schedule;
@@ -178,6 +179,9 @@ void cvy_schedule_clear(cvy_schedule *schedule);
 
 /** The buffer whose memory a buffer lies on: itself, or the end of its chain of aliases. */
 int cvy_schedule_root(const cvy_schedule *schedule, int buffer);
+
+/** Samples [begin, end) of the batch that a micro-batch takes. Cannot fail. */
+cvy_interval cvy_schedule_micro_batch(const cvy_schedule *schedule, int micro_batch);
 
 /** A hash over steps, ops, uses and order: equal on all ranks of a class, compared at start. */
 uint64_t cvy_schedule_hash(const cvy_schedule *schedule);

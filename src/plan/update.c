@@ -78,6 +78,7 @@ cvy_status cvy_build_persistent(cvy_builder *b)
 
 static cvy_status build_commits(cvy_builder *b)
 {
+    CVY_TRY(cvy_micro_batch_merge_statistics(b));
     for (int i = 1; i < b->model->layers; i++) {
         const cvy_layer_kind *kind = b->model->layer[i].kind;
         for (int k = 0; k < kind->forward_passes; k++) {

@@ -185,7 +185,8 @@ cvy_status cvy_checkpoint_find_best(const char *folder, char **path_out)
     char *newest = NULL;
     CVY_TRY(cvy_checkpoint_find(folder, &newest, NULL));
     cvy_status status = cvy_checkpoint_record_load(newest, &record);
-    if (status != CVY_OK || record.position.best_step < 0) {
+    if (status != CVY_OK || record.position.best_step < 0 ||
+        record.position.end_metric > record.position.best_metric) {
         *path_out = newest;
         return CVY_OK;
     }
@@ -199,4 +200,46 @@ cvy_status cvy_checkpoint_find_best(const char *folder, char **path_out)
         *path_out = newest;
     }
     return CVY_OK;
+}
+
+/* Whether FOLDER/NAME is there, a file or a folder. */
+static cvy_status holds(const char *folder, const char *name, bool *holds_out)
+{
+    char *path = cvy_path_join(folder, name);
+    if (!path) {
+        return CVY_ERR_MEMORY;
+    }
+    *holds_out = cvy_file_exists(path) || cvy_folder_exists(path);
+    cvy_free(path);
+    return CVY_OK;
+}
+
+static cvy_status find_in_run(const char *run, char **path_out)
+{
+    char *folder = cvy_path_join(run, "checkpoints");
+    cvy_status status = folder ? cvy_checkpoint_find_best(folder, path_out) : CVY_ERR_MEMORY;
+    cvy_free(folder);
+    return status;
+}
+
+cvy_status cvy_checkpoint_resolve(const char *path, char **path_out, bool *is_file_out)
+{
+    static const char expected[] = "a run, its folder of checkpoints, a checkpoint or a safetensors file";
+    bool is_checkpoint, is_run;
+    int count = 0;
+    *is_file_out = cvy_file_exists(path);
+    CVY_REQUIRE(*is_file_out || cvy_folder_exists(path), CVY_ERR_CHECKPOINT, "%s: there is nothing of that name; "
+                "expected %s", path, expected);
+    if (!*is_file_out) {
+        CVY_TRY(holds(path, "state.json", &is_checkpoint));
+        CVY_TRY(holds(path, "checkpoints", &is_run));
+        CVY_TRY(cvy_checkpoint_count(path, &count));
+        CVY_REQUIRE(is_checkpoint || is_run || count, CVY_ERR_CHECKPOINT, "%s: no checkpoint in it; expected %s", path,
+                    expected);
+        if (!is_checkpoint) {
+            return is_run ? find_in_run(path, path_out) : cvy_checkpoint_find(path, path_out, NULL);
+        }
+    }
+    *path_out = cvy_strdup(path);
+    return *path_out ? CVY_OK : CVY_ERR_MEMORY;
 }

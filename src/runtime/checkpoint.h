@@ -19,8 +19,14 @@ typedef struct cvy_position {
     int64_t epoch_correct;
     double best_metric;      /**< highest validation accuracy, or negated lowest loss; -HUGE_VAL where there is none */
     int64_t best_step;
+    double end_metric;       /**< of an evaluation within an epoch, where `steps` ended, as `best_metric`, in which it
+                                  does not count; -HUGE_VAL: there is no test split; NAN: none was made */
     uint64_t seed;
     uint64_t model_hash;
+    int64_t batch;           /**< samples a step; 0: not known, as in checkpoints of before it was noted */
+    int64_t micro_batches;   /**< where batch norms can tell; 0: no layer can, or not known */
+    int64_t train_samples;   /**< of an epoch; 0: not known */
+    char data[24];           /**< kind of the data set; empty: not known */
 } cvy_position;
 
 /**
@@ -52,6 +58,17 @@ cvy_status cvy_checkpoint_find(const char *folder, char **path_out, int *skipped
 
 /** As cvy_checkpoint_find(), but the one with the best validation so far, where that is still there and whole. */
 cvy_status cvy_checkpoint_find_best(const char *folder, char **path_out);
+
+/**
+ * Find the weights that a path means: a safetensors file; a checkpoint's folder; a folder of checkpoints, of which the
+ * newest whole one; a run's folder, of which the best, as cvy_checkpoint_find_best().
+ *
+ * @param[out] path_out       a checkpoint's folder, or the file; cvy_free()
+ * @param[out] is_file_out    which of the two
+ * @retval CVY_ERR_CHECKPOINT there is nothing of that name, or a folder that is none of these; the message says what a
+ *                            path may be
+ */
+cvy_status cvy_checkpoint_resolve(const char *path, char **path_out, bool *is_file_out);
 
 /**
  * Load a checkpoint folder into the tensors of @p state. All is verified before anything is copied: after a failure the

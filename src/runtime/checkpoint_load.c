@@ -38,12 +38,17 @@ static cvy_status check_expected(const cvy_safetensors *file, const char *path, 
 /* Check that a file holds the weights, or the optimizer's part, of a state: each key once, none besides. */
 static cvy_status check_keys(const cvy_safetensors *file, const char *path, const cvy_state *state, bool optimizer)
 {
+    int besides = file->count;
     for (int i = 0; i < state->count; i++) {
         if (state->tensor[i].optimizer == optimizer) {
             CVY_TRY(check_expected(file, path, &state->tensor[i]));
+            besides--;
         }
     }
     for (int i = 0; i < file->count; i++) {
+        besides -= is_passed_over(file->tensor[i].name);
+    }
+    for (int i = 0; i < file->count && besides; i++) { /* the key is looked for where it is known to be there */
         const char *name = file->tensor[i].name;
         const cvy_state_tensor *known = cvy_state_find(state, name);
         bool fits = known && known->optimizer == optimizer;

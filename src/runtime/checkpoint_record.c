@@ -49,15 +49,33 @@ static json_t *make_files(const cvy_checkpoint_record *record)
     return files;
 }
 
+/* What older checkpoints do not say, and this one need not know; false where memory is exhausted. */
+static bool add_known(json_t *json, const cvy_position *at)
+{
+    bool whole = isnan(at->end_metric) || json_object_set_new(json, "end_metric", cvy_json_real(at->end_metric)) == 0;
+    whole = whole && (!at->batch || json_object_set_new(json, "batch", json_integer(at->batch)) == 0);
+    whole = whole && (!at->micro_batches ||
+                      json_object_set_new(json, "micro_batches", json_integer(at->micro_batches)) == 0);
+    whole = whole && (!at->train_samples ||
+                      json_object_set_new(json, "train_samples", json_integer(at->train_samples)) == 0);
+    return whole && (!at->data[0] || json_object_set_new(json, "data", json_string(at->data)) == 0);
+}
+
 static json_t *make_record(const cvy_checkpoint_record *record)
 {
     const cvy_position *at = &record->position;
-    return json_pack("{s:i, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:I, s:o, s:o, s:o}", "schema", (int)SCHEMA, "step",
-                     (json_int_t)at->step, "epoch", (json_int_t)at->epoch, "sample", (json_int_t)at->sample,
-                     "samples_total", (json_int_t)at->samples_total, "epoch_loss_sum",
-                     cvy_json_real(at->epoch_loss_sum), "epoch_correct", (json_int_t)at->epoch_correct, "best_metric",
-                     cvy_json_real(at->best_metric), "best_step", (json_int_t)at->best_step, "seed",
-                     cvy_json_word(at->seed), "model_hash", cvy_json_word(at->model_hash), "files", make_files(record));
+    json_t *json = json_pack(
+        "{s:i, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:I, s:o, s:o, s:o}", "schema", (int)SCHEMA, "step",
+        (json_int_t)at->step, "epoch", (json_int_t)at->epoch, "sample", (json_int_t)at->sample, "samples_total",
+        (json_int_t)at->samples_total, "epoch_loss_sum", cvy_json_real(at->epoch_loss_sum), "epoch_correct",
+        (json_int_t)at->epoch_correct, "best_metric", cvy_json_real(at->best_metric), "best_step",
+        (json_int_t)at->best_step, "seed", cvy_json_word(at->seed), "model_hash", cvy_json_word(at->model_hash),
+        "files", make_files(record));
+    if (json && !add_known(json, at)) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
 }
 
 cvy_status cvy_checkpoint_record_save(const char *folder, const cvy_checkpoint_record *record)
@@ -82,6 +100,33 @@ cvy_status cvy_checkpoint_record_save(const char *folder, const cvy_checkpoint_r
     return status;
 }
 
+/* What add_known() added. */
+static cvy_status read_known(const json_t *json, const cvy_json_source *source, cvy_position *at)
+{
+    at->end_metric = NAN;
+    if (json_object_get(json, "end_metric")) {
+        CVY_TRY(cvy_json_get_real(json, "end_metric", source, -HUGE_VAL, HUGE_VAL, &at->end_metric));
+    }
+    if (json_object_get(json, "batch")) {
+        CVY_TRY(cvy_json_get_int(json, "batch", source, 1, INT64_MAX, &at->batch));
+    }
+    if (json_object_get(json, "micro_batches")) {
+        CVY_TRY(cvy_json_get_int(json, "micro_batches", source, 1, INT64_MAX, &at->micro_batches));
+    }
+    if (json_object_get(json, "train_samples")) {
+        CVY_TRY(cvy_json_get_int(json, "train_samples", source, 1, INT64_MAX, &at->train_samples));
+    }
+    if (json_object_get(json, "data")) {
+        const char *kind;
+        CVY_TRY(cvy_json_get_text(json, "data", source, &kind));
+        CVY_REQUIRE(strlen(kind) < sizeof at->data, source->status,
+                    "%s: data: a kind of %zu bytes, expected fewer than %zu", source->file, strlen(kind),
+                    sizeof at->data);
+        snprintf(at->data, sizeof at->data, "%s", kind);
+    }
+    return CVY_OK;
+}
+
 static cvy_status read_position(const json_t *json, const cvy_json_source *source, cvy_position *at)
 {
     CVY_TRY(cvy_json_get_int(json, "step", source, 0, INT64_MAX, &at->step));
@@ -93,7 +138,8 @@ static cvy_status read_position(const json_t *json, const cvy_json_source *sourc
     CVY_TRY(cvy_json_get_real(json, "best_metric", source, -HUGE_VAL, HUGE_VAL, &at->best_metric));
     CVY_TRY(cvy_json_get_int(json, "best_step", source, -1, INT64_MAX, &at->best_step));
     CVY_TRY(cvy_json_get_word(json, "seed", source, &at->seed));
-    return cvy_json_get_word(json, "model_hash", source, &at->model_hash);
+    CVY_TRY(cvy_json_get_word(json, "model_hash", source, &at->model_hash));
+    return read_known(json, source, at);
 }
 
 static cvy_status read_record(const json_t *json, const cvy_json_source *source, cvy_checkpoint_record *record)

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "runtime/checkpoint.h"
 #include "runtime/session.h"
@@ -45,7 +44,7 @@ static cvy_status evaluate_batches(cvy_session *session, const cvy_train_options
         sum->samples += batch.samples;
         sum->correct += result.correct;
         sum->loss += result.loss;
-        sum->accuracy = session->classes ? (double)sum->correct / (double)sum->samples : NAN;
+        sum->accuracy = cvy_session_accuracy(session, sum->correct, sum->samples);
         cvy_loader_release(loader, &batch);
         tell_progress(observer, sum, total, start_s);
         if (options->stop && *options->stop) {
@@ -65,7 +64,7 @@ cvy_status cvy_session_evaluate(cvy_session *session, const cvy_train_options *o
     CVY_TRY_GOTO(status, done, cvy_loader_start(loader, 0, 0));
     CVY_TRY_GOTO(status, done, evaluate_batches(session, options, loader, observer, &sum));
     sum.loss = sum.samples ? sum.loss / (double)sum.samples : NAN;
-    sum.accuracy = sum.samples && session->classes ? (double)sum.correct / (double)sum.samples : NAN;
+    sum.accuracy = sum.samples ? cvy_session_accuracy(session, sum.correct, sum.samples) : NAN;
     sum.seconds = cvy_clock_s() - start_s;
     sum.images_per_s = sum.seconds > 0.0 ? (double)sum.samples / sum.seconds : 0.0;
     *evaluation_out = sum;
@@ -74,33 +73,24 @@ done:
     return status;
 }
 
-/* A safetensors file, a checkpoint's folder, or a run's. */
-static cvy_status load_weights(const char *checkpoint, cvy_executor *executor, const cvy_model *model, bool averages)
+static cvy_status load_checkpoint(const char *path, cvy_state *state, const cvy_model *model, bool averages)
 {
     cvy_position position;
-    cvy_status status = CVY_OK;
-    char *folder = NULL;
-    char *found = NULL;
+    CVY_TRY(cvy_checkpoint_load(path, state, &position));
+    CVY_REQUIRE(position.model_hash == cvy_model_hash(model), CVY_ERR_CHECKPOINT,
+                "%s: saved from another model than %s", path, cvy_model_name(model));
+    return averages ? cvy_checkpoint_load_averages(path, state) : CVY_OK;
+}
+
+static cvy_status load_weights(const char *from, cvy_executor *executor, const cvy_model *model, bool averages)
+{
+    bool is_file;
+    char *path = NULL;
     cvy_state state = *cvy_executor_state(executor);
-    if (!cvy_folder_exists(checkpoint)) {
-        return cvy_weights_load(checkpoint, &state);
-    }
-    folder = cvy_path_join(checkpoint, "checkpoints");
-    if (!folder) {
-        return CVY_ERR_MEMORY;
-    }
-    if (cvy_folder_exists(folder)) {
-        CVY_TRY_GOTO(status, done, cvy_checkpoint_find_best(folder, &found));
-    }
-    CVY_TRY_GOTO(status, done, cvy_checkpoint_load(found ? found : checkpoint, &state, &position));
-    CVY_REQUIRE_GOTO(status, done, position.model_hash == cvy_model_hash(model), CVY_ERR_CHECKPOINT,
-                     "%s: saved from another model than %s", checkpoint, cvy_model_name(model));
-    if (averages) {
-        CVY_TRY_GOTO(status, done, cvy_checkpoint_load_averages(found ? found : checkpoint, &state));
-    }
-done:
-    cvy_free(folder);
-    cvy_free(found);
+    CVY_TRY(cvy_checkpoint_resolve(from, &path, &is_file));
+    cvy_status status =
+        is_file ? cvy_weights_load(path, &state) : load_checkpoint(path, &state, model, averages);
+    cvy_free(path);
     return status;
 }
 

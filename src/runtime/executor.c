@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/executor_internal.h"
@@ -128,22 +129,35 @@ static cvy_status fill_input(const cvy_executor *e, const cvy_schedule *s, int i
     return cvy_tensor_copy(&source, from, &target, to);
 }
 
-static cvy_status take_batch(const cvy_executor *e, const cvy_schedule *s, const cvy_executor_batch *batch)
+/* Numbers of one sample of a buffer. */
+static int64_t sample_elements(const cvy_buffer *buffer)
 {
-    CVY_REQUIRE(batch->samples <= s->batch, CVY_ERR_ARG, "a batch of %lld samples for a schedule of %lld",
-                (long long)batch->samples, (long long)s->batch);
+    return cvy_shape_elements(&buffer->tensor.shape) / buffer->tensor.shape.extent[0];
+}
+
+/* What the step asks for of the batch: the samples of its micro-batch that there are. */
+static cvy_status take_batch(const cvy_executor *e, const cvy_schedule *s, const cvy_step *step,
+                             const cvy_executor_batch *batch)
+{
+    cvy_interval samples = cvy_schedule_micro_batch(s, step->micro_batch);
+    int64_t count = cvy_max_i64(cvy_min_i64(samples.end, batch->samples) - samples.begin, 0);
+    int input = s->use[step->first_use].buffer;
+    int target = s->use[step->first_use + 1].buffer;
+    const cvy_buffer *label = &s->buffer[target];
     if (batch->x) {
-        CVY_TRY(fill_input(e, s, s->input_buffer, batch->x, batch->samples));
+        const float *x = batch->x + samples.begin * sample_elements(&s->buffer[input]);
+        CVY_TRY(fill_input(e, s, input, x, count));
     }
-    const cvy_buffer *label = &s->buffer[s->label_buffer];
     if (!batch->label) {
         return CVY_OK;
     }
     if (label->tensor.dtype != CVY_I32) {
-        return fill_input(e, s, s->label_buffer, batch->label, batch->samples);
+        return fill_input(e, s, target, (const float *)batch->label + samples.begin * sample_elements(label), count);
     }
-    memset(locate(e, s, s->label_buffer), 0, (size_t)label->bytes);
-    memcpy(locate(e, s, s->label_buffer), batch->label, (size_t)batch->samples * sizeof(int32_t));
+    int64_t labels = sample_elements(label);
+    memset(locate(e, s, target), 0, (size_t)label->bytes);
+    memcpy(locate(e, s, target), (const int32_t *)batch->label + samples.begin * labels,
+           (size_t)(count * labels) * sizeof(int32_t));
     return CVY_OK;
 }
 
@@ -151,18 +165,28 @@ typedef struct iteration {
     const cvy_schedule *schedule;
     const program *program;
     const cvy_executor_batch *batch;
-    const cvy_run *run;
+    cvy_run run; /* as kernels of the micro-batch under way see it */
+    cvy_run whole;
     cvy_executor_result *result;
 } iteration;
+
+/* Samples of a micro-batch have their places in the global batch: their random numbers do not depend on the parts. */
+static void enter_micro_batch(iteration *it, int micro_batch)
+{
+    cvy_interval samples = cvy_schedule_micro_batch(it->schedule, micro_batch);
+    it->run = it->whole;
+    it->run.sample_first += samples.begin;
+    it->run.samples = cvy_max_i64(cvy_min_i64(samples.end, it->whole.samples) - samples.begin, 0);
+}
 
 static cvy_status run_control(const cvy_executor *e, const iteration *it, const cvy_step *step)
 {
     if (step->phase == CVY_PHASE_IO) {
-        return take_batch(e, it->schedule, it->batch);
+        return take_batch(e, it->schedule, step, it->batch);
     }
-    const double *loss = locate(e, it->schedule, it->schedule->loss_buffer);
-    it->result->loss = loss[0];
-    it->result->correct = (int64_t)loss[1];
+    const double *loss = locate(e, it->schedule, it->schedule->use[step->first_use].buffer);
+    it->result->loss += loss[0];
+    it->result->correct += (int64_t)loss[1];
     return isfinite(loss[0]) ? CVY_OK : cvy_fail(CVY_ERR_DIVERGED, "the loss is not finite");
 }
 
@@ -173,7 +197,7 @@ static cvy_status run_step(const cvy_executor *e, const iteration *it, int index
     if (step->op < 0) {
         return run_control(e, it, step);
     }
-    return cvy_kernel_run(bound->kernel, bound->operand, bound->scratch, it->run);
+    return cvy_kernel_run(bound->kernel, bound->operand, bound->scratch, &it->run);
 }
 
 static bool all_finite(const cvy_tensor *tensor, const void *data)
@@ -189,19 +213,24 @@ static bool all_finite(const cvy_tensor *tensor, const void *data)
 }
 
 /*
- * Run forward again, looking at every output: the first that is not finite names the layer. Nothing has been updated.
+ * Run forward of a micro-batch again, looking at every output: the first that is not finite names the layer. Nothing
+ * has been updated.
  */
-static cvy_status name_diverged_layer(const cvy_executor *e, const iteration *it)
+static cvy_status name_diverged_layer(const cvy_executor *e, const iteration *it, int micro_batch)
 {
     const cvy_schedule *s = it->schedule;
-    for (int i = 0; i < s->steps && s->step[i].phase <= CVY_PHASE_FORWARD; i++) {
+    for (int i = 0; i < s->steps; i++) {
         const cvy_step *step = &s->step[i];
+        if (step->phase > CVY_PHASE_FORWARD || step->micro_batch != micro_batch) {
+            continue;
+        }
         if (step->op < 0) {
             if (step->phase == CVY_PHASE_IO) {
-                CVY_TRY(take_batch(e, s, it->batch));
-                CVY_REQUIRE(all_finite(&s->buffer[s->input_buffer].tensor, locate(e, s, s->input_buffer)),
+                int input = s->use[step->first_use].buffer;
+                CVY_TRY(take_batch(e, s, step, it->batch));
+                CVY_REQUIRE(all_finite(&s->buffer[input].tensor, locate(e, s, input)),
                             CVY_ERR_DIVERGED, "layer input: the data of step %lld hold NaN or infinity",
-                            (long long)it->run->step);
+                            (long long)it->run.step);
             }
             continue;
         }
@@ -211,12 +240,12 @@ static cvy_status name_diverged_layer(const cvy_executor *e, const iteration *it
             if (operand->access != CVY_ACCESS_READ && !all_finite(&operand->tensor, it->program->step[i].operand[k])) {
                 return cvy_fail(CVY_ERR_DIVERGED, "layer %s: its %s is NaN or infinite in step %lld",
                                 e->plan->model->layer[step->layer].name,
-                                operand->role == CVY_ROLE_LOSS ? "loss" : "output", (long long)it->run->step);
+                                operand->role == CVY_ROLE_LOSS ? "loss" : "output", (long long)it->run.step);
             }
         }
     }
     return cvy_fail(CVY_ERR_DIVERGED, "the loss is NaN or infinite in step %lld, yet every layer's output is finite",
-                    (long long)it->run->step);
+                    (long long)it->run.step);
 }
 
 /* The gradients that have not been used yet, from the loss back: the first that is not finite names the layer. */
@@ -232,10 +261,10 @@ static cvy_status name_diverged_gradient(const cvy_executor *e, const iteration 
             int parameter = gradient->parameter;
             return cvy_fail(CVY_ERR_DIVERGED, "layer %s: the gradient of %s is NaN or infinite in step %lld",
                             e->plan->model->layer[step->layer].name, e->plan->model->parameter[parameter].name,
-                            (long long)it->run->step);
+                            (long long)it->run.step);
         }
     }
-    return cvy_fail_within(CVY_ERR_DIVERGED, "step %lld", (long long)it->run->step);
+    return cvy_fail_within(CVY_ERR_DIVERGED, "step %lld", (long long)it->run.step);
 }
 
 static cvy_status explain(const cvy_executor *e, const iteration *it, int failed, cvy_status status)
@@ -244,7 +273,7 @@ static cvy_status explain(const cvy_executor *e, const iteration *it, int failed
     if (status != CVY_ERR_DIVERGED) {
         return step->layer >= 0 ? cvy_fail_within(status, "layer %s", e->plan->model->layer[step->layer].name) : status;
     }
-    return step->op < 0 ? name_diverged_layer(e, it) : name_diverged_gradient(e, it, failed);
+    return step->op < 0 ? name_diverged_layer(e, it, step->micro_batch) : name_diverged_gradient(e, it, failed);
 }
 
 cvy_status cvy_executor_run(cvy_executor *e, cvy_schedule_kind kind, const cvy_executor_batch *batch,
@@ -252,14 +281,22 @@ cvy_status cvy_executor_run(cvy_executor *e, cvy_schedule_kind kind, const cvy_e
 {
     const cvy_schedule *s = &e->plan->schedule[kind];
     program *p = &e->program[kind];
-    iteration it = {s, p, batch, run, result_out};
+    iteration it = {.schedule = s, .program = p, .batch = batch, .whole = *run, .result = result_out};
     CVY_REQUIRE(s->steps > 0, CVY_ERR_ARG, "the plan has no such schedule");
+    CVY_REQUIRE(batch->samples <= s->batch, CVY_ERR_ARG, "a batch of %lld samples for a schedule of %lld",
+                (long long)batch->samples, (long long)s->batch);
+    *result_out = (cvy_executor_result){0};
+    int micro_batch = -1;
     double before = cvy_clock_s();
     double start = before;
     for (int i = 0; i < s->steps; i++) {
         const cvy_step *step = &s->step[i];
         if (step->every > 1 && run->step % step->every != step->offset) {
             continue;
+        }
+        if (step->micro_batch != micro_batch) {
+            micro_batch = step->micro_batch;
+            enter_micro_batch(&it, micro_batch);
         }
         cvy_status status = run_step(e, &it, i);
         if (status != CVY_OK) {

@@ -14,7 +14,7 @@ typedef struct cvy_executor cvy_executor;
 /** A batch as the loader gives it. */
 typedef struct cvy_executor_batch {
     const float *x;      /**< samples in plain order; NULL: the input buffer is already filled */
-    const void *label;   /**< i32 [samples] or f32 [samples * values]; NULL: filled already */
+    const void *label;   /**< i32 [samples] or [samples * positions], or f32 [samples * values]; NULL: filled already */
     int64_t samples;     /**< at most the schedule's batch; the rest is zeroed and counts nothing */
 } cvy_executor_batch;
 

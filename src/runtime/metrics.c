@@ -40,18 +40,26 @@ struct cvy_metrics {
 
 /* ---- resuming ---- */
 
-/* Whether a line is one of a run, and of a step that is not beyond the last. */
-static bool is_kept(const char *line, size_t bytes, int64_t last_step)
+/* Where a run goes on: lines beyond are dropped. */
+typedef struct cut {
+    int64_t last_step;
+    bool within; /* an epoch */
+} cut;
+
+/* Whether a line is one of a run, and of what was done up to the border. */
+static bool is_kept(const char *line, size_t bytes, const cut *border)
 {
     json_t *json = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, NULL);
-    const json_t *step = json_object_get(json, "step");
-    bool kept = json_is_string(json_object_get(json, "event")) && json_is_integer(step) &&
-                json_integer_value(step) <= last_step;
+    const json_t *number = json_object_get(json, "step");
+    const char *event = json_string_value(json_object_get(json, "event"));
+    int64_t step = json_integer_value(number);
+    bool kept = event && json_is_integer(number) && step <= border->last_step &&
+                !(border->within && step == border->last_step && strcmp(event, "epoch") == 0);
     json_decref(json);
     return kept;
 }
 
-static bool copy_kept(FILE *from, FILE *to, int64_t last_step)
+static bool copy_kept(FILE *from, FILE *to, const cut *border)
 {
     char *line = NULL;
     size_t capacity = 0;
@@ -59,7 +67,7 @@ static bool copy_kept(FILE *from, FILE *to, int64_t last_step)
     bool whole = true;
     while (whole && (length = getline(&line, &capacity, from)) > 0) {
         size_t bytes = (size_t)length - (line[length - 1] == '\n');
-        if (is_kept(line, bytes, last_step)) {
+        if (is_kept(line, bytes, border)) {
             whole = fwrite(line, 1, bytes, to) == bytes && fputc('\n', to) != EOF;
         }
     }
@@ -68,14 +76,14 @@ static bool copy_kept(FILE *from, FILE *to, int64_t last_step)
 }
 
 /* Copy the lines that stay, sync, and put the copy in the file's place. */
-static cvy_status rewrite(const char *path, const char *aside, int64_t last_step)
+static cvy_status rewrite(const char *path, const char *aside, const cut *border)
 {
     FILE *from = fopen(path, "rbe");
     FILE *to = from ? fopen(aside, "wbe") : NULL;
     cvy_status status = CVY_OK;
-    if (!to || !copy_kept(from, to, last_step) || fflush(to) != 0 || fsync(fileno(to)) != 0) {
-        status = cvy_fail(CVY_ERR_IO, "%s: cannot drop the lines beyond step %" PRId64 ": %s", path, last_step,
-                          strerror(errno));
+    if (!to || !copy_kept(from, to, border) || fflush(to) != 0 || fsync(fileno(to)) != 0) {
+        status = cvy_fail(CVY_ERR_IO, "%s: cannot drop the lines beyond step %" PRId64 ": %s", path,
+                          border->last_step, strerror(errno));
     }
     if (to && fclose(to) != 0 && status == CVY_OK) {
         status = cvy_fail(CVY_ERR_IO, "%s: cannot write: %s", aside, strerror(errno));
@@ -92,7 +100,7 @@ static cvy_status rewrite(const char *path, const char *aside, int64_t last_step
     return status;
 }
 
-static cvy_status drop_later_lines(const char *path, int64_t last_step)
+static cvy_status drop_later_lines(const char *path, const cut *border)
 {
     if (!cvy_file_exists(path)) {
         return CVY_OK;
@@ -103,7 +111,7 @@ static cvy_status drop_later_lines(const char *path, int64_t last_step)
         return CVY_ERR_MEMORY;
     }
     snprintf(aside, bytes, "%s.tmp", path);
-    cvy_status status = rewrite(path, aside, last_step);
+    cvy_status status = rewrite(path, aside, border);
     cvy_free(aside);
     return status;
 }
@@ -122,9 +130,9 @@ static void release(cvy_metrics *metrics)
     cvy_free(metrics);
 }
 
-cvy_status cvy_metrics_open(const char *path, int64_t last_step, cvy_metrics **metrics_out)
+cvy_status cvy_metrics_open(const char *path, int64_t last_step, bool within, cvy_metrics **metrics_out)
 {
-    CVY_TRY(drop_later_lines(path, last_step));
+    CVY_TRY(drop_later_lines(path, &(cut){last_step, within}));
     cvy_metrics *metrics = cvy_calloc(1, sizeof *metrics);
     if (!metrics) {
         return CVY_ERR_MEMORY;

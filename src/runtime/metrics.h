@@ -6,6 +6,7 @@
 #define CVY_RUNTIME_METRICS_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -39,9 +40,11 @@ typedef struct cvy_metrics_line {
  *
  * @param[in]  last_step  lines of later steps are dropped (a run that goes on from a checkpoint), and so is what is no
  *                        line of a run, such as a half-written last one; -1 starts the file anew
+ * @param[in]  within     the last step is within an epoch: what was said of that epoch there, where `steps` ended, is
+ *                        dropped too, since its end is still to come
  * @retval CVY_ERR_IO     the file cannot be read or written
  */
-cvy_status cvy_metrics_open(const char *path, int64_t last_step, cvy_metrics **metrics_out);
+cvy_status cvy_metrics_open(const char *path, int64_t last_step, bool within, cvy_metrics **metrics_out);
 
 /**
  * Append a line. Kept in a buffer that is written when it is full, once a second, and for every event but `step`.

@@ -22,7 +22,8 @@ typedef struct cvy_safetensor {
 
 typedef struct cvy_safetensors {
     int count;
-    cvy_safetensor *tensor;
+    cvy_safetensor *tensor;            /**< in the header's order */
+    const cvy_safetensor **by_name;    /**< the same, sorted */
     void *mapping;
     size_t mapping_bytes;
 } cvy_safetensors;

@@ -41,10 +41,23 @@ static cvy_status find_layout(const char *name, cvy_layout_choice *choice_out)
     return cvy_fail(CVY_ERR_INPUT, "no layout '%s'; there are auto, plain, channels-last, blocked", name);
 }
 
+static cvy_status find_recompute(const char *name, cvy_recompute *recompute_out)
+{
+    for (int i = CVY_RECOMPUTE_NONE; i <= CVY_RECOMPUTE_ALL; i++) {
+        if (strcmp(name ? name : "none", cvy_recompute_name((cvy_recompute)i)) == 0) {
+            *recompute_out = (cvy_recompute)i;
+            return CVY_OK;
+        }
+    }
+    return cvy_fail(CVY_ERR_INPUT, "no recomputation '%s'; there are none, cheap, all", name);
+}
+
 static cvy_status check_options(const cvy_train_options *o)
 {
     CVY_REQUIRE(o->batch >= 1 && o->batch <= INT64_C(1) << 24, CVY_ERR_INPUT,
                 "batch: expected 1 to 16777216 samples, got %lld", (long long)o->batch);
+    CVY_REQUIRE(o->micro_batches >= 0 && o->micro_batches <= o->batch, CVY_ERR_INPUT,
+                "micro-batches: expected 1 to the batch of %lld, got %d", (long long)o->batch, o->micro_batches);
     CVY_REQUIRE(o->threads >= 0 && o->threads <= 4096, CVY_ERR_INPUT, "threads: expected 1 to 4096, got %d",
                 o->threads);
     CVY_REQUIRE(o->data_threads >= 0 && o->data_threads <= CVY_LOADER_MAX_THREADS, CVY_ERR_INPUT,
@@ -75,12 +88,29 @@ static void set_threads(cvy_session *session, const cvy_train_options *options)
     omp_set_num_threads(session->threads);
 }
 
-static cvy_op_kind find_loss(const cvy_model *model)
+/* What the loss compares with, by its op. */
+static cvy_status describe_label(cvy_session *session)
 {
+    const cvy_model *model = session->model;
     const cvy_layer *loss = &model->layer[model->layers - 1];
+    cvy_tensor label, x = {.shape = model->layer[loss->input[0]].output, .dtype = CVY_F32};
     cvy_op op = {0};
-    loss->kind->make_op(loss, &model->layer[loss->input[0]].output, CVY_PASS_FORWARD, &op);
-    return op.kind;
+    loss->kind->make_op(loss, &x.shape, CVY_PASS_FORWARD, &op);
+    CVY_TRY(cvy_op_describe(&op, &x, 0, CVY_ROLE_LABEL, &label));
+    session->classes = cvy_op_classifies(op.kind);
+    session->label = label.shape;
+    return CVY_OK;
+}
+
+double cvy_session_accuracy(const cvy_session *session, int64_t correct, int64_t samples)
+{
+    double labels = (double)samples * (double)cvy_shape_elements(&session->label);
+    return session->classes ? (double)correct / labels : NAN;
+}
+
+static cvy_target find_target(const cvy_session *session)
+{
+    return !session->classes ? CVY_TARGET_VALUES : session->label.dims > 1 ? CVY_TARGET_MAP : CVY_TARGET_CLASS;
 }
 
 static cvy_status open_data(cvy_session *session, const cvy_train_options *options)
@@ -89,7 +119,7 @@ static cvy_status open_data(cvy_session *session, const cvy_train_options *optio
     cvy_data_options wanted = {.source = options->data,
                                .kind = options->data_kind,
                                .seed = options->seed,
-                               .target = session->classes ? CVY_TARGET_CLASS : CVY_TARGET_VALUES,
+                               .target = find_target(session),
                                .classes = session->model->layer[cvy_model_output(session->model)].output.extent[1],
                                .train_count = options->train_samples,
                                .test_count = options->test_samples,
@@ -98,6 +128,10 @@ static cvy_status open_data(cvy_session *session, const cvy_train_options *optio
                                .augmentation = {options->crop_padding, options->hflip}};
     wanted.sample.dims = input->dims - 1;
     memcpy(wanted.sample.extent, input->extent + 1, sizeof(int64_t) * (size_t)(input->dims - 1));
+    if (wanted.target == CVY_TARGET_MAP) {
+        wanted.map.dims = session->label.dims - 1;
+        memcpy(wanted.map.extent, session->label.extent + 1, sizeof(int64_t) * (size_t)wanted.map.dims);
+    }
     CVY_REQUIRE(options->data, CVY_ERR_INPUT, "no data: give --data a folder, or one of digits, random, cosmo");
     return cvy_data_open(&wanted, &session->data);
 }
@@ -144,23 +178,22 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
 {
     cvy_plan_options wanted = {.batch = options->batch,
                                .dtype = options->double_precision ? CVY_F64 : CVY_F32,
+                               .micro_batches = options->micro_batches,
                                .training = training,
                                .optimizer = choose_optimizer(options),
                                .average = training ? options->ema : 0.0,
                                .block = cvy_device_block(&session->machine.device),
                                .data_slots = DATA_SLOTS,
-                               .label_bytes = (int64_t)sizeof(int32_t)};
+                               .label_bytes = 4 * cvy_shape_elements(&session->label)};
     if (session->data) {
         int64_t samples = cvy_data_get_info(session->data)->count[CVY_SPLIT_TRAIN];
         CVY_REQUIRE(!training || samples >= options->batch, CVY_ERR_INPUT,
                     "batch %lld is larger than the training set of %lld samples", (long long)options->batch,
                     (long long)samples);
         wanted.tail_batch = training ? samples % options->batch : 0;
-        wanted.label_bytes = cvy_data_label_bytes(session->data);
-    } else if (!session->classes) {
-        wanted.label_bytes *= session->model->layer[cvy_model_output(session->model)].output.extent[1];
     }
     CVY_TRY(find_layout(options->layout, &wanted.layout));
+    CVY_TRY(find_recompute(options->recompute, &wanted.recompute));
     CVY_REQUIRE(!options->double_precision || !options->backend || strcmp(options->backend, "ref") == 0, CVY_ERR_INPUT,
                 "backend %s computes in single precision; double precision is for backend ref", options->backend);
     CVY_TRY(cvy_backend_chain_find(options->double_precision ? "ref" : options->backend, &wanted.backends));
@@ -176,7 +209,7 @@ static cvy_status set_up(cvy_session *session, const cvy_train_options *options,
     cvy_memory_keep();
     cvy_machine_get_local(&session->machine);
     set_threads(session, options);
-    session->classes = find_loss(session->model) == CVY_OP_SOFTMAX_CROSS_ENTROPY;
+    CVY_TRY(describe_label(session));
     if (with_data) {
         CVY_TRY(open_data(session, options));
     }

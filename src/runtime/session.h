@@ -17,6 +17,7 @@ typedef struct cvy_session {
     cvy_executor *executor;
     int threads, cores;
     bool classes;              /**< the loss counts correct predictions */
+    cvy_shape label;           /**< of a sample, n = 1: its class, a map of classes, or values */
 } cvy_session;
 
 /**
@@ -32,6 +33,9 @@ cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *opt
 
 /** Release what a session owns. */
 void cvy_session_close(cvy_session *session);
+
+/** The share of right predictions, of all labels of so many samples; NAN of a regression. Cannot fail. */
+double cvy_session_accuracy(const cvy_session *session, int64_t correct, int64_t samples);
 
 /** A loader of one split over the plan's slots; only one may read at a time. */
 cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_options *options, cvy_split split,

@@ -14,7 +14,7 @@
 
 /* Seconds of one iteration, whole and by phase. */
 typedef struct sample {
-    double iteration, forward, backward, update;
+    double iteration, forward, recompute, backward, update;
 } sample;
 
 static int compare_doubles(const void *a, const void *b)
@@ -44,7 +44,7 @@ static cvy_executor_batch fill_batch(const cvy_session *session, int64_t batch)
     int64_t elements = batch * cvy_shape_elements(&session->model->layer[0].output);
     int64_t outputs = session->model->layer[cvy_model_output(session->model)].output.extent[1];
     void *label = (unsigned char *)x + cvy_round_up(elements * (int64_t)sizeof(float), 64);
-    int64_t labels = session->classes ? batch : batch * outputs;
+    int64_t labels = batch * cvy_shape_elements(&session->label);
     double pair[2];
     for (int64_t i = 0; i < elements; i++) {
         cvy_words words = cvy_random_words(1, CVY_PURPOSE_SYNTHETIC_DATA, 0, 0, (uint32_t)(i >> 32), (uint32_t)i);
@@ -69,9 +69,10 @@ static sample sum_phases(const cvy_session *session)
     const cvy_schedule *s = &session->plan->schedule[CVY_SCHEDULE_TRAIN];
     const cvy_step_profile *profile = cvy_executor_profile(session->executor, CVY_SCHEDULE_TRAIN);
     for (int i = 0; i < s->steps; i++) {
-        double *part = s->step[i].phase == CVY_PHASE_BACKWARD ? &sum.backward
-                       : s->step[i].phase == CVY_PHASE_UPDATE ? &sum.update
-                                                              : &sum.forward;
+        double *part = s->step[i].phase == CVY_PHASE_BACKWARD    ? &sum.backward
+                       : s->step[i].phase == CVY_PHASE_RECOMPUTE ? &sum.recompute
+                       : s->step[i].phase == CVY_PHASE_UPDATE    ? &sum.update
+                                                                 : &sum.forward;
         *part += profile[i].seconds;
     }
     return sum;
@@ -105,6 +106,7 @@ static cvy_status run_iterations(cvy_session *session, const cvy_train_options *
             sample now = sum_phases(session);
             m->samples[i] = (sample){.iteration = seconds,
                                      .forward = now.forward - before.forward,
+                                     .recompute = now.recompute - before.recompute,
                                      .backward = now.backward - before.backward,
                                      .update = now.update - before.update};
             before = now;
@@ -123,6 +125,7 @@ static void summarise(const cvy_session *session, const measuring *m, double *ro
     out->iteration_quartile_s[0] = find_quantile(m->samples, count, offsetof(sample, iteration), 0.25, room);
     out->iteration_quartile_s[1] = find_quantile(m->samples, count, offsetof(sample, iteration), 0.75, room);
     out->forward_s = find_quantile(m->samples, count, offsetof(sample, forward), 0.5, room);
+    out->recompute_s = find_quantile(m->samples, count, offsetof(sample, recompute), 0.5, room);
     out->backward_s = find_quantile(m->samples, count, offsetof(sample, backward), 0.5, room);
     out->update_s = find_quantile(m->samples, count, offsetof(sample, update), 0.5, room);
     out->images_per_s = (double)out->batch / out->iteration_s;

@@ -39,6 +39,7 @@ static cvy_status evaluate_epoch(cvy_training *t, const epoch_start *start, cvy_
     double seconds = cvy_clock_s() - start->clock_s;
     if (cvy_data_get_info(t->session.data)->count[CVY_SPLIT_TEST] > 0) {
         double start_s = cvy_clock_s();
+        cvy_loader_stop(t->loader); /* where `steps` ended it still reads ahead; both use the plan's slots */
         CVY_TRY(cvy_session_evaluate(&t->session, t->options, NULL, &evaluation));
         cvy_training_pause_clocks(t, start_s);
     }
@@ -46,7 +47,7 @@ static cvy_status evaluate_epoch(cvy_training *t, const epoch_start *start, cvy_
         .epoch = p->epoch + 1,
         .step = p->step,
         .loss = p->epoch_loss_sum / (double)p->sample,
-        .train_accuracy = t->session.classes ? (double)p->epoch_correct / (double)p->sample : NAN,
+        .train_accuracy = cvy_session_accuracy(&t->session, p->epoch_correct, p->sample),
         .validation_loss = evaluation.loss,
         .validation_accuracy = evaluation.accuracy,
         .seconds = seconds,
@@ -56,6 +57,22 @@ static cvy_status evaluate_epoch(cvy_training *t, const epoch_start *start, cvy_
     return CVY_OK;
 }
 
+/*
+ * Move on to the next epoch. Not where `steps` ended within one: a resumed run goes on in the middle of it, and must
+ * find all as if it had not been evaluated there.
+ */
+static void turn_epoch(cvy_position *p, double metric)
+{
+    if (metric > p->best_metric) {
+        p->best_metric = metric;
+        p->best_step = p->step;
+    }
+    p->epoch++;
+    p->sample = 0;
+    p->epoch_loss_sum = 0.0;
+    p->epoch_correct = 0;
+}
+
 static cvy_status finish_epoch(cvy_training *t, const epoch_start *start)
 {
     cvy_position *p = &t->position;
@@ -63,15 +80,11 @@ static cvy_status finish_epoch(cvy_training *t, const epoch_start *start)
     CVY_TRY(evaluate_epoch(t, start, &result));
     double metric = t->session.classes ? result.validation_accuracy : -result.validation_loss;
     result.best = metric > p->best_metric;
-    if (result.best) {
-        p->best_metric = metric;
-        p->best_step = p->step;
-    }
-    if (p->sample == t->samples) { /* else `steps` ended within the epoch: a resumed run goes on in the middle of it */
-        p->epoch++;
-        p->sample = 0;
-        p->epoch_loss_sum = 0.0;
-        p->epoch_correct = 0;
+    result.whole = p->sample == t->samples;
+    if (result.whole) {
+        turn_epoch(p, metric);
+    } else {
+        p->end_metric = isnan(metric) ? -HUGE_VAL : metric;
     }
     cvy_training_tell_epoch(t, &result);
     bool last = p->step >= t->steps_total;
@@ -108,7 +121,7 @@ static bool stop_asked(const cvy_training *t) { return t->options->stop && *t->o
 static cvy_status train_epoch(cvy_training *t)
 {
     epoch_start start = {cvy_clock_s(), cvy_loader_wait_s(t->loader), t->position.sample};
-    if (t->position.sample < t->samples) {
+    if (t->position.step < t->steps_total && t->position.sample < t->samples) {
         CVY_TRY(cvy_loader_start(t->loader, (uint32_t)t->position.epoch, t->position.sample));
     }
     while (t->position.step < t->steps_total && t->position.sample < t->samples) {
@@ -129,13 +142,21 @@ static cvy_status train_epoch(cvy_training *t)
 
 /* ---- the whole ---- */
 
+/* Whether a run that was stopped in its last evaluation has this one still to make. */
+static bool owes_evaluation(const cvy_training *t)
+{
+    const cvy_position *p = &t->position;
+    bool ended_within = p->step >= t->steps_total && p->sample > 0 && isnan(p->end_metric);
+    return p->sample == t->samples || ended_within;
+}
+
 static cvy_status loop(cvy_training *t)
 {
     t->start_s = t->window_s = cvy_clock_s();
     t->start_samples = t->position.samples_total;
     cvy_status status = CVY_OK;
-    while (status == CVY_OK && (t->position.step < t->steps_total || t->position.sample == t->samples)) {
-        status = train_epoch(t); /* a run that was stopped in the last epoch's evaluation has this one still to make */
+    while (status == CVY_OK && (t->position.step < t->steps_total || owes_evaluation(t))) {
+        status = train_epoch(t);
     }
     if (status == CVY_STOPPED && t->folder.path) {
         cvy_status saved = cvy_training_save(t, true);

@@ -35,8 +35,9 @@ typedef struct cvy_training {
 /**
  * Give the weights their first values, or those of the checkpoint that is resumed; open the metrics; tell the start.
  *
- * @retval CVY_ERR_CHECKPOINT nothing to resume from, or it is of another run than this one
- * @retval CVY_ERR_INPUT      the checkpoint stands where no batch begins
+ * @retval CVY_ERR_CHECKPOINT nothing to resume from, or it is of another model
+ * @retval CVY_ERR_INPUT      the checkpoint is of another run than this one (see cvy_run_folder_resume()), or stands
+ *                            where no batch begins
  */
 cvy_status cvy_training_start(cvy_training *t);
 

@@ -2,11 +2,12 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/train_internal.h"
 
-/* The batches that are left of the epoch must be those that the plan was made for. */
+/* The batches that are left of the epoch must be those of the plan; old checkpoints do not say what theirs were. */
 static cvy_status check_position(const cvy_training *t, const char *from)
 {
     int64_t sample = t->position.sample, batch = t->options->batch;
@@ -15,6 +16,16 @@ static cvy_status check_position(const cvy_training *t, const char *from)
                 "begins there",
                 from, (long long)sample, (long long)t->samples, (long long)batch);
     return CVY_OK;
+}
+
+/* Parts that a batch goes through in; 0 where no layer can tell. */
+static int64_t find_micro_batches(const cvy_training *t)
+{
+    bool commits = false;
+    for (int i = 0; i < t->model->layers; i++) {
+        commits = commits || cvy_layer_kind_commits(t->model->layer[i].kind);
+    }
+    return commits ? cvy_max_i64(t->options->micro_batches, 1) : 0;
 }
 
 cvy_status cvy_training_start(cvy_training *t)
@@ -26,8 +37,13 @@ cvy_status cvy_training_start(cvy_training *t)
     CVY_TRY_GOTO(status, done, status);
     t->position = (cvy_position){.best_metric = -HUGE_VAL,
                                  .best_step = -1,
+                                 .end_metric = NAN,
                                  .seed = t->options->seed,
-                                 .model_hash = cvy_model_hash(t->model)};
+                                 .model_hash = cvy_model_hash(t->model),
+                                 .batch = t->options->batch,
+                                 .micro_batches = find_micro_batches(t),
+                                 .train_samples = t->samples};
+    snprintf(t->position.data, sizeof t->position.data, "%s", cvy_data_kind_name(t->session.data));
     if (t->options->weights) {
         CVY_TRY_GOTO(status, done, cvy_weights_load(t->options->weights, &state));
         cvy_executor_start_averages(t->session.executor);
@@ -35,6 +51,9 @@ cvy_status cvy_training_start(cvy_training *t)
     if (t->options->resume) {
         CVY_TRY_GOTO(status, done, cvy_run_folder_resume(&t->folder, &state, &t->position, &from, &skipped));
         CVY_TRY_GOTO(status, done, check_position(t, from));
+        if (t->position.step < t->steps_total) {
+            t->position.end_metric = NAN; /* the epoch goes on */
+        }
     }
     CVY_TRY_GOTO(status, done, cvy_run_folder_open_metrics(&t->folder, t->session.plan, &t->position));
     cvy_training_tell_start(t, from, skipped);

@@ -71,7 +71,7 @@ static void tell_progress(const cvy_training *t, double loss, double accuracy, d
 
 void cvy_training_tell_step(cvy_training *t, const cvy_batch *batch, const cvy_executor_result *result, double rate)
 {
-    double accuracy = t->session.classes ? (double)result->correct / (double)batch->samples : NAN;
+    double accuracy = cvy_session_accuracy(&t->session, result->correct, batch->samples);
     count_shown_rate(t, batch->samples);
     tell_progress(t, result->loss, accuracy, rate);
     cvy_run_folder_note_step(&t->folder, &t->position, result->loss, accuracy, t->shown_rate, rate);
@@ -103,6 +103,14 @@ void cvy_training_pause_clocks(cvy_training *t, double start_s)
     t->window_s += seconds;
 }
 
+/* The best validation accuracy of all epochs, one that `steps` ended within among them; NAN: none. */
+static double find_best_accuracy(const cvy_training *t)
+{
+    const cvy_position *p = &t->position;
+    double best = p->end_metric > p->best_metric ? p->end_metric : p->best_metric;
+    return t->session.classes && isfinite(best) ? best : NAN;
+}
+
 cvy_status cvy_training_fill_result(cvy_training *t)
 {
     cvy_train_result *r = t->result;
@@ -113,7 +121,7 @@ cvy_status cvy_training_fill_result(cvy_training *t)
     r->seconds = seconds;
     r->images_per_s = (double)(t->position.samples_total - t->start_samples) / training_s;
     r->data_wait_share = cvy_loader_wait_s(t->loader) / training_s;
-    r->best_validation_accuracy = t->session.classes && t->position.best_step >= 0 ? t->position.best_metric : NAN;
+    r->best_validation_accuracy = find_best_accuracy(t);
     r->tensor_peak_bytes = cvy_memory_tensor_peak_bytes();
     r->tensor_plan_bytes = t->session.plan->persistent_bytes + t->session.plan->transient_bytes;
     unsigned schedules = 1u << CVY_SCHEDULE_TRAIN | 1u << CVY_SCHEDULE_TRAIN_TAIL | 1u << CVY_SCHEDULE_EVALUATE;

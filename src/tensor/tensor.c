@@ -33,6 +33,10 @@ static const format_row rows[CVY_FORMAT_COUNT] = {
     [CVY_FORMAT_W_OI_O16] = {"oi-o16", true, "goidhw", "o", 16},
     [CVY_FORMAT_W_G8] = {"g8", true, "goidhw", "g", 8},
     [CVY_FORMAT_W_G16] = {"g16", true, "goidhw", "g", 16},
+    [CVY_FORMAT_W_O32] = {"o32", true, "godhwi", "o", 32},
+    [CVY_FORMAT_W_O48] = {"o48", true, "godhwi", "o", 48},
+    [CVY_FORMAT_W_O64] = {"o64", true, "godhwi", "o", 64},
+    [CVY_FORMAT_W_HWIO_G16] = {"hwio-g16", true, "dhwiog", "g", 16},
     [CVY_FORMAT_W_IO_O16I16] = {"io-o16i16", true, "giodhw", "oi", 16},
 };
 

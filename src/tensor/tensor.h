@@ -29,7 +29,11 @@ typedef enum cvy_format {
     CVY_FORMAT_W_OI_O16,      /**< Oihw16o */
     CVY_FORMAT_W_G8,          /**< Goihw8g: depthwise */
     CVY_FORMAT_W_G16,         /**< Goihw16g */
-    CVY_FORMAT_W_IO_O16I16,   /**< IOhw16o16i: 1x1 windows, backward */
+    CVY_FORMAT_W_O32,         /**< Ohwi32o: products of small matrices, channels last */
+    CVY_FORMAT_W_O48,         /**< Ohwi48o */
+    CVY_FORMAT_W_O64,         /**< Ohwi64o */
+    CVY_FORMAT_W_HWIO_G16,    /**< hwioG16g: depthwise, channels last */
+    CVY_FORMAT_W_IO_O16I16,   /**< IOhw16o16i: gradients of 1x1 convolutions */
     CVY_FORMAT_COUNT
 } cvy_format;
 

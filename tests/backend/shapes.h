@@ -40,12 +40,14 @@ typedef struct test_shape {
 #define POOL_AVERAGE(counted, ...) \
     {.kind = CVY_OP_POOL_AVERAGE, .params.window = {.window = __VA_ARGS__, .groups = 1, .count_padding = counted}}
 #define ADAPTIVE(od, oh, ow) {.kind = CVY_OP_POOL_ADAPTIVE, .params.adaptive = {{od, oh, ow}}}
-#define BATCH_NORM(total) {.kind = CVY_OP_BATCH_NORM, .params.norm = {.epsilon = 1e-5, .momentum = 0.1, .count = total}}
+#define BATCH_NORM(total) \
+    {.kind = CVY_OP_BATCH_NORM, .params.norm = {.epsilon = 1e-5, .momentum = 0.1, .count = total, .merged = 1}}
 #define DROPOUT(p, index) {.kind = CVY_OP_DROPOUT, .params.dropout = {.probability = p, .layer = index}}
 #define LEAKY_RELU(below) {.kind = CVY_OP_LEAKY_RELU, .params.activation = {.slope = below}}
 #define STOCHASTIC_DEPTH(p, index) \
     {.kind = CVY_OP_STOCHASTIC_DEPTH, .params.dropout = {.probability = p, .layer = index}}
 #define SMOOTHED(share) {.kind = CVY_OP_SOFTMAX_CROSS_ENTROPY, .params.loss = {.smoothing = share}}
+#define DICE(added) {.kind = CVY_OP_SOFT_DICE, .params.loss = {.epsilon = added}}
 #define SGD(m, n, decay) \
     {.kind = CVY_OP_SGD, .params.optimizer = {.momentum = m, .nesterov = n, .weight_decay = decay}}
 #define ADAMW(decay)        \
@@ -260,6 +262,13 @@ static const test_shape test_shapes[] = {
          .optional = true),
     CASE("transposed 3-D 2 groups, dilation", TRANSPOSED(2, {{2, 2, 2}, {1, 2, 1}, {2, 1, 2}, {1, 0, 0}, {0, 0, 1}}),
          DIMS(1, 4, 4, 3, 5), .filters = 6, .optional = true),
+    CASE("cross-entropy of pixels", {.kind = CVY_OP_SOFTMAX_CROSS_ENTROPY}, DIMS(3, 5, 7, 9), .samples = 2),
+    CASE("cross-entropy of voxels", {.kind = CVY_OP_SOFTMAX_CROSS_ENTROPY}, DIMS(2, 3, 4, 3, 5)),
+    CASE("smoothed cross-entropy of voxels", SMOOTHED(0.25), DIMS(2, 4, 3, 2, 3)),
+    CASE("dice of pixels", DICE(1.0), DIMS(3, 4, 7, 9), .samples = 2),
+    CASE("dice of voxels", DICE(0.25), DIMS(2, 3, 4, 3, 5)),
+    CASE("dice of one class", DICE(1.0), DIMS(2, 1, 3, 4)),
+    CASE("dice of one label a sample", DICE(0.5), DIMS(4, 6)),
 };
 enum { test_shape_count = sizeof test_shapes / sizeof test_shapes[0] };
 

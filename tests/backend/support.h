@@ -120,19 +120,21 @@ static inline void fill_window(const cvy_op *op, const cvy_tensor *tensor, void 
     }
 }
 
-/* Probabilities: each row positive with sum 1. */
+/* Probabilities: positive, with sum 1 over the classes of a position. */
 static inline void fill_probability(const cvy_tensor *tensor, void *data)
 {
     cvy_layout layout = cvy_tensor_layout(tensor);
-    int64_t classes = tensor->shape.extent[1];
+    int64_t n = tensor->shape.extent[0], classes = tensor->shape.extent[1];
+    int64_t positions = cvy_shape_elements(&tensor->shape) / (n * classes);
     fill(tensor, data, CVY_ROLE_PROBABILITY, 0.01, 1.0);
-    for (int64_t n = 0; n < tensor->shape.extent[0]; n++) {
+    for (int64_t i = 0; i < n * positions; i++) {
+        int64_t first = i / positions * classes * positions + i % positions;
         double sum = 0.0;
         for (int64_t c = 0; c < classes; c++) {
-            sum += get_element(tensor->dtype, data, element_offset(tensor, &layout, n * classes + c));
+            sum += get_element(tensor->dtype, data, element_offset(tensor, &layout, first + c * positions));
         }
         for (int64_t c = 0; c < classes; c++) {
-            int64_t at = element_offset(tensor, &layout, n * classes + c);
+            int64_t at = element_offset(tensor, &layout, first + c * positions);
             set_element(tensor->dtype, data, at, (float)(get_element(tensor->dtype, data, at) / sum));
         }
     }
@@ -149,6 +151,7 @@ static inline void fill_operand(const cvy_op *op, int i, void *data)
         return;
     }
     switch (operand->role) {
+    case CVY_ROLE_OVERLAP:
     case CVY_ROLE_VARIANCE:
     case CVY_ROLE_RUNNING_VARIANCE: fill(tensor, data, operand->role, 0.5, 1.5); break;
     case CVY_ROLE_SQUARES:
@@ -307,8 +310,8 @@ static inline cvy_status differ_from_reference(const cvy_backend *backend, const
 }
 
 /**
- * Give an activation format to every operand of two dimensions or more that is no weight and no statistic, and a weight
- * format to the weights of convolutions and dense layers; an operand that a format does not fit stays plain.
+ * Give an activation format to every operand of two dimensions or more that is no weight, statistic or class, and a
+ * weight format to the weights of convolutions and dense layers; an operand that a format does not fit stays plain.
  */
 static inline void set_formats(cvy_op *op, cvy_format activations, cvy_format weights)
 {
@@ -317,7 +320,8 @@ static inline void set_formats(cvy_op *op, cvy_format activations, cvy_format we
         cvy_role role = op->operand[i].role;
         cvy_tensor *tensor = &op->operand[i].tensor;
         bool weight = filtered && (role == CVY_ROLE_W || role == CVY_ROLE_DW);
-        bool statistic = role == CVY_ROLE_MEAN || role == CVY_ROLE_VARIANCE;
+        bool statistic = role == CVY_ROLE_MEAN || role == CVY_ROLE_VARIANCE || role == CVY_ROLE_OVERLAP ||
+                         (role == CVY_ROLE_LABEL && tensor->dtype == CVY_I32);
         tensor->format = weight ? weights : activations;
         if (statistic || !cvy_tensor_format_fits(tensor)) {
             tensor->format = CVY_FORMAT_PLAIN;

@@ -256,6 +256,24 @@ static void test_batch_norm_commits_unbiased_variance(void **state)
     destroy_operands(&operands);
 }
 
+/* 1, 2, 3 (mean 2, variance 2/3) and 7 (mean 7): all four have mean 13/4 and variance 63/4 - 169/16 = 83/16. */
+static void test_batch_norm_merges_statistics(void **state)
+{
+    (void)state;
+    test_shape shape = CASE("", BATCH_NORM(4), DIMS(2, 1, 1, 2));
+    test_operands operands;
+    cvy_op op = begin(&shape, CVY_PASS_MERGE, &operands);
+    op.params.norm.merged = 3;
+    SET(&op, &operands, CVY_ROLE_MEAN, 7.0);
+    SET(&op, &operands, CVY_ROLE_VARIANCE, 0.0);
+    SET(&op, &operands, CVY_ROLE_RUNNING_MEAN, 2.0);
+    SET(&op, &operands, CVY_ROLE_RUNNING_VARIANCE, 2.0 / 3.0);
+    run(&shape, &op, &operands);
+    REQUIRE(&op, &operands, CVY_ROLE_RUNNING_MEAN, 3.25);
+    REQUIRE(&op, &operands, CVY_ROLE_RUNNING_VARIANCE, 83.0 / 16.0);
+    destroy_operands(&operands);
+}
+
 static void test_relu_keeps_nan(void **state)
 {
     (void)state;
@@ -367,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_dense_by_hand),
         cmocka_unit_test(test_batch_norm_by_hand),
         cmocka_unit_test(test_batch_norm_commits_unbiased_variance),
+        cmocka_unit_test(test_batch_norm_merges_statistics),
         cmocka_unit_test(test_relu_keeps_nan),
         cmocka_unit_test(test_max_pool_shows_nan),
         cmocka_unit_test(test_cross_entropy_by_hand),

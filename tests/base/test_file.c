@@ -112,6 +112,9 @@ static void test_folders_are_made_with_those_above_and_again(void **state)
     assert_int_equal(cvy_file_write(test_path(*state, "a/f"), "x", 1, CVY_ERR_IO), CVY_OK);
     assert_true(cvy_file_exists(test_path(*state, "a/f")));
     assert_false(cvy_folder_exists(test_path(*state, "a/f")));
+    assert_int_equal(mkfifo(test_path(*state, "a/pipe"), 0600), 0); /* a file, until somebody wants to read it */
+    assert_true(cvy_file_exists(test_path(*state, "a/pipe")));
+    assert_false(cvy_folder_exists(test_path(*state, "a/pipe")));
     assert_int_equal(cvy_folder_create(test_path(*state, "a/f/g"), CVY_ERR_IO), CVY_ERR_IO);
     assert_int_equal(cvy_folder_create("", CVY_ERR_IO), CVY_ERR_IO);
 }

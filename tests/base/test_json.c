@@ -46,6 +46,33 @@ static void test_broken_text_is_told_with_its_line(void **state)
     assert_int_equal(cvy_json_parse(&source, "{}\0{}", 5, &json), CVY_ERR_CHECKPOINT);
 }
 
+/* "a" takes 3 bytes and a blank before it, the object 9, [1] is cut after 2. */
+static void test_values_are_taken_one_by_one_out_of_a_text(void **state)
+{
+    (void)state;
+    static const char text[] = " \"a\": {\"b\": [1]} ,[1]";
+    json_t *json = NULL;
+    size_t at = 0;
+    assert_int_equal(cvy_json_parse_at(&source, text, sizeof text - 1, 100, &at, &json), CVY_OK);
+    assert_int_equal(at, 4);
+    assert_string_equal(json_string_value(json), "a");
+    json_decref(json);
+    at = 5;
+    assert_int_equal(cvy_json_parse_at(&source, text, sizeof text - 1, 12, &at, &json), CVY_OK);
+    assert_int_equal(at, 16);
+    assert_true(json_is_object(json));
+    json_decref(json);
+    json = NULL;
+    assert_int_equal(cvy_json_parse_at(&source, text, sizeof text - 1, 100, &at, &json), CVY_ERR_CHECKPOINT);
+    assert_non_null(strstr(cvy_error_message(), "file.json: byte 18: "));
+    at = 18;
+    assert_int_equal(cvy_json_parse_at(&source, text, sizeof text - 1, 2, &at, &json), CVY_ERR_CHECKPOINT);
+    assert_string_equal(cvy_error_message(), "file.json: byte 18: a value of more than 2 bytes, the most that is read");
+    assert_int_equal(cvy_json_parse_at(&source, text, 20, 100, &at, &json), CVY_ERR_CHECKPOINT);
+    assert_int_equal(at, 18);
+    assert_null(json);
+}
+
 /* A parser that recurses once a bracket would overrun the stack. */
 static void test_deep_nesting_is_refused(void **state)
 {
@@ -144,6 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_broken_text_is_told_with_its_line),
+        cmocka_unit_test(test_values_are_taken_one_by_one_out_of_a_text),
         cmocka_unit_test(test_deep_nesting_is_refused),
         cmocka_unit_test(test_wrong_values_name_the_key_what_was_found_and_what_was_expected),
         cmocka_unit_test_setup_teardown(test_doubles_and_words_come_back_to_the_same_bits, create_test_folder,

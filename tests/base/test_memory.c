@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -214,6 +215,32 @@ static void test_arenas_beyond_the_address_space_fail(void **state)
     assert_null(arena.base);
 }
 
+/* The system maps up to all of its memory and swap, whatever is in use, and ends a process when that is touched. */
+static void test_more_than_is_available_is_refused_before_it_is_touched(void **state)
+{
+    (void)state;
+    unsigned long long kilobytes, all = 0, free_now = 0;
+    char line[128];
+    FILE *file = fopen("/proc/meminfo", "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        all += sscanf(line, "MemTotal: %llu", &kilobytes) == 1 ? kilobytes : 0;
+        all += sscanf(line, "SwapTotal: %llu", &kilobytes) == 1 ? kilobytes : 0;
+        free_now += sscanf(line, "MemAvailable: %llu", &kilobytes) == 1 ? kilobytes : 0;
+        free_now += sscanf(line, "SwapFree: %llu", &kilobytes) == 1 ? kilobytes : 0;
+    }
+    fclose(file);
+    size_t between = (size_t)(free_now + 3 * (all - free_now) / 4) * 1024;
+    assert_null(cvy_calloc(between, 1));
+    assert_non_null(strstr(cvy_error_message(), " are available"));
+    char *kept = cvy_strdup("kept");
+    assert_non_null(kept);
+    assert_null(cvy_recalloc(kept, 5, between, 1));
+    assert_non_null(strstr(cvy_error_message(), " are available"));
+    assert_string_equal(kept, "kept");
+    cvy_free(kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +256,7 @@ int main(void)
         cmocka_unit_test(test_large_arenas_start_on_a_huge_page),
         cmocka_unit_test(test_peak_is_the_most_held_at_once),
         cmocka_unit_test(test_arenas_beyond_the_address_space_fail),
+        cmocka_unit_test(test_more_than_is_available_is_refused_before_it_is_touched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

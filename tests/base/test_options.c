@@ -265,6 +265,15 @@ static void test_misspelt_variables_are_refused(void **state)
     assert_string_equal(cvy_error_message(),
                         "environment variable CONVOY_EPOHCS belongs to no option; did you mean CONVOY_EPOCHS");
     unsetenv("CONVOY_EPOHCS");
+    setenv("CONVOY_HELP", "1", 1);
+    assert_int_equal(cvy_options_check_environment(options), CVY_ERR_INPUT);
+    assert_string_equal(cvy_error_message(), "environment variable CONVOY_HELP belongs to no option: help is for the "
+                                             "command line, --help");
+    unsetenv("CONVOY_HELP");
+    setenv("CONVOY_HEPL", "1", 1); /* help is nearest, but no variable */
+    assert_int_equal(cvy_options_check_environment(options), CVY_ERR_INPUT);
+    assert_string_equal(cvy_error_message(), "environment variable CONVOY_HEPL belongs to no option");
+    unsetenv("CONVOY_HEPL");
 }
 
 static void test_files_name_their_line(void **state)
@@ -280,6 +289,9 @@ static void test_files_name_their_line(void **state)
     expect_message(line, words);
     write_file("data: [1, 2]\n");
     snprintf(words, sizeof words, "%s:1: data: expected one value, found a list or a mapping", file);
+    expect_message(line, words);
+    write_file("epochs: 2\nhelp: yes\n");
+    snprintf(words, sizeof words, "%s:2: 'help' is for the command line, not for a file", file);
     expect_message(line, words);
     write_file("config: other.yaml\n"); /* a file may not name a file */
     values v;
@@ -340,6 +352,24 @@ static void test_help_comes_from_the_table(void **state)
     cvy_parsed_options_clear(&parsed);
 }
 
+/* Forms stand one below the other, each as wide as the first: "usage: " has seven letters. */
+static void test_help_shows_each_form_of_a_line(void **state)
+{
+    (void)state;
+    static const char expected[] = "usage: paint WALL --colour NAME [option ...]\n"
+                                   "       paint --undo [option ...]\n"
+                                   "\nPaint walls.\n";
+    static char program[] = "paint", help[] = "--help";
+    char *line[] = {program, help, NULL};
+    cvy_command_options forms = command;
+    values v = defaults;
+    cvy_parsed_options parsed;
+    forms.usage = "WALL --colour NAME\n--undo";
+    assert_int_equal(cvy_options_parse(&forms, 2, line, &v, &parsed), CVY_OK);
+    assert_int_equal(strncmp(parsed.help, expected, strlen(expected)), 0);
+    cvy_parsed_options_clear(&parsed);
+}
+
 /* Let every allocation fail in turn: the answer is CVY_ERR_MEMORY until none is left to fail. */
 static void test_exhausted_memory_is_told(void **state)
 {
@@ -395,6 +425,7 @@ int main(void)
         TEST(test_files_name_their_line),
         TEST(test_printed_values_read_back),
         TEST(test_help_comes_from_the_table),
+        TEST(test_help_shows_each_form_of_a_line),
         TEST(test_exhausted_memory_is_told),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

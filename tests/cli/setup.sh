@@ -27,6 +27,15 @@ has() {
     grep -qF -- "$2" "$1" || fail "$1 lacks '$2': $(head -c 400 "$1")"
 }
 
+# says CODE WORDS COMMAND...: the exit code, and one line on standard error that holds the words
+says() {
+    local code=$1 words=$2
+    shift 2
+    expect "$code" "$@"
+    [ "$(wc -l <err)" -eq 1 ] || fail "$*: expected one line: $(cat err)"
+    has err "$words"
+}
+
 finish() {
     exit $((failures > 0))
 }

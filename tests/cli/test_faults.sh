@@ -3,15 +3,6 @@
 # program.
 . "$(dirname "$0")/setup.sh"
 
-# says CODE WORDS COMMAND...: the exit code, and one line on standard error that holds the words
-says() {
-    local code=$1 words=$2
-    shift 2
-    expect "$code" "$@"
-    [ "$(wc -l <err)" -eq 1 ] || fail "$*: expected one line: $(cat err)"
-    has err "$words"
-}
-
 # what a user or a file wrote stays on the line, and does not steer the terminal
 says 2 "found '5?'" "$convoy" model lenet5 --batch $'5\n'
 says 2 "no command '?[2J'" "$convoy" $'\033[2J'

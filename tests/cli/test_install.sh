@@ -17,6 +17,18 @@ prefix=$work/moved
 "$prefix/bin/convoy" --version | grep -q '^convoy [0-9]' || fail "the installed program does not run"
 version=$("$prefix/bin/convoy" --version | cut -d ' ' -f 2)
 
+# Each page that was made lies where man looks, the completion where bash-completion does.
+[ -s "$build/manual/pages" ] || fail "the build made no list of manual pages"
+while read -r page; do
+    installed=$(cd "$prefix" && find . -name "$page")
+    if [ -d "$build/manual/man/man1" ]; then # else there was no scdoc
+        [ "$installed" = "./share/man/man${page##*.}/$page" ] || fail "page $page is installed as '$installed'"
+    fi
+done <"$build/manual/pages"
+[ -z "$(find "$prefix" -name 'convoy-manual*')" ] || fail "a tool of the build is installed"
+bash -c '. "$1" && complete -p convoy' - "$prefix/share/bash-completion/completions/convoy" >"$work/log" 2>&1 ||
+    fail "completion: $(cat "$work/log")"
+
 cat >"$work/count.c" <<'END'
 #include <convoy/convoy.h>
 #include <stdio.h>

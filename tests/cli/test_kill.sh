@@ -57,16 +57,22 @@ done
 [ "$(grep -c '"event": *"step"' killed/metrics.jsonl)" -eq 60 ] || fail "metrics.jsonl has not each step once"
 
 # a signal: saved, code 75, and the same end
-"$convoy" train ./net.yaml $options --epochs 2000 --out stopped --quiet >out 2>err &
+"$convoy" train ./net.yaml $options --epochs 2000 --out stopped --quiet >stop 2>stop_err &
 pid=$!
 for _ in $(seq 100); do
     [ -d stopped/checkpoints/step-00000008 ] && break
     sleep 0.1
 done
+# meanwhile nobody else trains in its folder
+for word in --resume --out; do
+    expect 2 "$convoy" train ./net.yaml --data digits $word stopped --quiet
+    has err "error: stopped: process $pid on "
+    [ "$(wc -l <err)" -eq 1 ] || fail "more than one line: $(cat err)"
+done
 kill -USR1 $pid
 wait $pid
 [ $? -eq 75 ] || fail "SIGUSR1 did not end with 75"
-grep -q "stopped/checkpoints/step-" out || fail "the stop does not say what was saved: $(cat out err)"
+grep -q "stopped/checkpoints/step-" stop || fail "the stop does not say what was saved: $(cat stop stop_err)"
 
 # a rate that makes numbers run away: code 5 and the layer
 "$convoy" train lenet5 --data digits --train-samples 640 --test-samples 10 --batch 32 --learning-rate 1e6 --quiet \

@@ -42,6 +42,8 @@ refused "convoy model takes MODEL, found one more: 'lenet6'" "$convoy" model len
 refused "CONVOY_BATCH: expected" env CONVOY_BATCH=x "$convoy" model lenet5
 refused "environment variable CONVOY_BTACH belongs to no option; did you mean CONVOY_BATCH" \
     env CONVOY_BTACH=1 "$convoy" model lenet5
+refused "environment variable CONVOY_HELP belongs to no option: help is for the command line, --help" \
+    env CONVOY_HELP=1 "$convoy" model lenet5
 refused "missing.yaml: " "$convoy" model lenet5 --config missing.yaml
 printf 'batch: 2\nepohcs: 3\n' >bad.yaml
 refused "bad.yaml:2: no option 'epohcs'" "$convoy" model lenet5 --config bad.yaml

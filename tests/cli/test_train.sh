@@ -36,6 +36,15 @@ has err "at step 10"
 expect 2 "$convoy" train --resume run --epochs 3 --batch 16
 has err "error: --batch 16: the run began with 32"
 
+# steps that end within an epoch are told as what they are, and a resumed run makes the epoch whole
+expect 0 "$convoy" train lenet5 $small --steps 7 --out part
+has err "epoch 1 in part  loss "
+expect 0 "$convoy" train --resume part --steps 10
+has err "epoch 1 done  loss "
+[ "$(grep -c '"event":"epoch"' part/metrics.jsonl)" -eq 1 ] || fail "the part of an epoch stays in the metrics"
+cmp -s part/checkpoints/step-00000010/model.safetensors run/checkpoints/step-00000010/model.safetensors ||
+    fail "an epoch in two parts ends with other weights"
+
 # interrupted and resumed: the same weights, bit by bit, as in one go
 expect 0 "$convoy" train lenet5 $small --epochs 2 --out whole --quiet
 [ ! -s err ] || fail "--quiet: $(cat err)"
@@ -49,6 +58,22 @@ has out '"samples":64,'
 has out '"data":"digits"'
 expect 0 "$convoy" eval lenet5 --checkpoint "$a" --data digits --test-samples 64 --threads 1
 has out "of 64 samples"
+# a run's checkpoints, the newest of them, its file: the same weights, and the run's options are found from each
+step=$(dirname "$b")
+expect 0 "$convoy" eval "$step" --json --threads 1
+result=$(grep -o '"correct":.*"loss":[^,]*' out)
+for of_run in "$(dirname "$step")" "$(dirname "$step")/" "$step/" "$b"; do
+    expect 0 "$convoy" eval "$of_run" --json --threads 1
+    [ "$(grep -o '"correct":.*"loss":[^,]*' out)" = "$result" ] || fail "eval $of_run: other figures: $(cat out)"
+    expect 0 "$convoy" eval lenet5 --checkpoint "$of_run" --data digits --test-samples 64 --batch 32 --json --threads 1
+    [ "$(grep -o '"correct":.*"loss":[^,]*' out)" = "$result" ] || fail "eval --checkpoint $of_run: $(cat out)"
+done
+(cd "$step" && "$convoy" eval . --threads 1 --quiet >/dev/null 2>&1) || fail "eval of the folder that one is in"
+mkdir nothing
+expect 7 "$convoy" eval lenet5 --checkpoint nothing --data digits
+has err "error: nothing: no checkpoint in it; expected a run, its folder of checkpoints, a checkpoint or a safetensors"
+expect 7 "$convoy" eval lenet5 --checkpoint gone --data digits
+has err "error: gone: there is nothing of that name; expected a run, its folder of checkpoints"
 expect 2 "$convoy" eval lenet5 --data digits
 has err "error: convoy eval needs weights"
 
@@ -78,10 +103,28 @@ expect 2 "$convoy" train lenet5 $small --backend none
 # bench: the keys of the contract, in order
 expect 0 "$convoy" bench lenet5 --batch 8 --threads 1 --warmup 1 --iterations 2 --json
 keys="model strategy ranks threads_per_rank global_batch precision images_per_s iteration_s floor_s forward_s"
-keys="$keys backward_s update_s communication_s peak_memory_bytes"
+keys="$keys backward_s update_s communication_s peak_memory_bytes recompute_s"
 [ "$(grep -o '"[a-z_]*":' out | tr -d '":' | paste -sd' ')" = "$keys" ] || fail "keys of bench: $(cat out)"
 has out '"model":"lenet5","strategy":"serial","ranks":1,"threads_per_rank":1,"global_batch":8,"precision":"fp32",'
 expect 0 "$convoy" bench lenet5 --batch 8 --threads 1 --warmup 1 --iterations 2
 has out "floor"
+grep -q recompute out && fail "bench tells of recomputation where there is none: $(cat out)"
+expect 0 "$convoy" bench resnet18:size=32,classes=10 --batch 4 --threads 1 --warmup 0 --iterations 1 --recompute cheap
+has out "  recompute "
+
+# less memory, the same bits; a batch in parts says so in the plan
+for what in none cheap all; do
+    expect 0 "$convoy" train resnet18:size=32,classes=10 --data random --train-samples 12 --test-samples 4 --batch 4 \
+        --threads 1 --steps 2 --recompute $what --out recompute-$what
+    has recompute-$what/plan.yaml "recompute: $what"
+    cmp -s recompute-none/checkpoints/step-00000002/model.safetensors \
+        recompute-$what/checkpoints/step-00000002/model.safetensors || fail "--recompute $what: other weights"
+done
+expect 0 "$convoy" train lenet5 $small --steps 2 --micro-batches 3 --out parts
+has parts/plan.yaml "micro-batches: 3"
+expect 2 "$convoy" train lenet5 $small --micro-batches 100000
+has err "error: micro-batches: expected 1 to the batch of"
+expect 2 "$convoy" train lenet5 $small --recompute some
+has err "none"
 
 finish

@@ -48,6 +48,32 @@ static void test_shifts_and_mirrors_are_those_of_plain_loops(void **state)
     }
 }
 
+/* A map of labels goes where its sample goes; class 0 moves in. */
+static void test_labels_move_with_their_sample(void **state)
+{
+    (void)state;
+    const cvy_shape sample = CVY_SHAPE(1, 4, 5, 6), map = CVY_SHAPE(4, 5, 6), other = CVY_SHAPE(4, 5, 3);
+    const cvy_augmentation augmentation = {.crop_padding = 2, .hflip = 0.5}, none = {0};
+    for (int64_t index = 0; index < 100; index++) {
+        cvy_augment_draw draw = cvy_augment_choose(&augmentation, SEED, 1, index, 4);
+        float x[120];
+        int32_t label[120];
+        for (int i = 0; i < 120; i++) {
+            x[i] = (float)(i + 1);
+            label[i] = i + 1;
+        }
+        cvy_augment_apply(&draw, &sample, x);
+        cvy_augment_apply_map(&draw, &map, label);
+        for (int i = 0; i < 120; i++) {
+            assert_true(x[i] == (float)label[i]);
+        }
+    }
+    assert_int_equal(cvy_augment_check(&augmentation, &sample, &map), CVY_OK);
+    assert_int_equal(cvy_augment_check(&none, &sample, &other), CVY_OK);
+    assert_int_equal(cvy_augment_check(&augmentation, &sample, &other), CVY_ERR_INPUT);
+    assert_non_null(strstr(cvy_error_message(), "labels are 4x5x3 and samples 1x4x5x6"));
+}
+
 /* 9 shifts of 9,000 draws: 1,000 each, deviation sqrt(9,000 * 1/9 * 8/9) = 30; mirrors 0.3 * 9,000, deviation 43. */
 static void test_draws_are_uniform_and_independent(void **state)
 {
@@ -151,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shifts_and_mirrors_are_those_of_plain_loops),
+        cmocka_unit_test(test_labels_move_with_their_sample),
         cmocka_unit_test(test_draws_are_uniform_and_independent),
         cmocka_unit_test(test_draws_differ_over_samples_epochs_and_seeds),
         cmocka_unit_test(test_probabilities_0_and_1_are_certain),

@@ -5,6 +5,7 @@
 #include "data_test.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "base/memory.h"
@@ -18,13 +19,14 @@ enum { SAMPLES = 23, BATCH = 5, PIXELS = 3, MAX_SLOTS = 4, MAX_THREADS = 3, SEED
 typedef struct counted_set {
     int64_t broken, also_broken[2];
     pthread_mutex_t gate;
-    atomic_int reads;
+    atomic_int entered, reads, ended;
 } counted_set;
 
 static cvy_status read_counted(const void *opaque, cvy_split split, int64_t index, float *x_out, void *label_out)
 {
     counted_set *set = *(counted_set *const *)opaque;
     (void)split;
+    atomic_fetch_add(&set->entered, 1);
     pthread_mutex_lock(&set->gate);
     pthread_mutex_unlock(&set->gate);
     atomic_fetch_add(&set->reads, 1);
@@ -33,6 +35,7 @@ static cvy_status read_counted(const void *opaque, cvy_split split, int64_t inde
         x_out[i] = (float)(index * PIXELS + i);
     }
     *(int32_t *)label_out = (int32_t)index;
+    atomic_fetch_add(&set->ended, 1);
     return CVY_OK;
 }
 
@@ -320,6 +323,57 @@ static void test_a_loader_can_be_destroyed_at_any_moment(void **state)
     cvy_loader_destroy(&none);
 }
 
+/* Keeps the gate shut until the loader is being stopped, and a while longer. */
+typedef struct gatekeeper {
+    pthread_mutex_t *gate;
+    atomic_bool shut, stopping;
+} gatekeeper;
+
+static void *keep_gate(void *opaque)
+{
+    gatekeeper *keeper = opaque;
+    pthread_mutex_lock(keeper->gate);
+    atomic_store(&keeper->shut, true);
+    while (!atomic_load(&keeper->stopping)) {
+        sched_yield();
+    }
+    for (int i = 0; i < 1000; i++) {
+        sched_yield();
+    }
+    pthread_mutex_unlock(keeper->gate);
+    return NULL;
+}
+
+/* Threads are in the middle of reads when the loader is stopped: it waits for them, and the slots are the caller's. */
+static void test_a_stopped_loader_reads_nothing(void **state)
+{
+    (void)state;
+    int64_t order[SAMPLES];
+    bench *b = make_bench(3, MAX_THREADS, true);
+    gatekeeper keeper = {.gate = &b->set.gate};
+    pthread_t thread;
+    cvy_batch batch;
+    cvy_loader_stop(b->loader); /* before any start */
+    assert_int_equal(pthread_create(&thread, NULL, keep_gate, &keeper), 0);
+    while (!atomic_load(&keeper.shut)) {
+        sched_yield();
+    }
+    assert_int_equal(cvy_loader_start(b->loader, 0, 0), CVY_OK);
+    while (atomic_load(&b->set.entered) < MAX_THREADS) {
+        sched_yield();
+    }
+    atomic_store(&keeper.stopping, true);
+    cvy_loader_stop(b->loader);
+    assert_int_equal(atomic_load(&b->set.entered), atomic_load(&b->set.ended));
+    assert_int_equal(cvy_loader_next(b->loader, &batch), CVY_OK);
+    assert_int_equal(batch.samples, 0);
+    pthread_join(thread, NULL);
+    cvy_random_order(SEED, 1, SAMPLES, order);
+    assert_int_equal(cvy_loader_start(b->loader, 1, 10), CVY_OK);
+    expect_rest(b, order, 10);
+    end_bench(b);
+}
+
 static void test_options_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
@@ -364,6 +418,7 @@ int main(void)
         cmocka_unit_test(test_augmented_batches_are_the_same_with_any_threads),
         cmocka_unit_test(test_a_caller_who_keeps_every_slot_is_told),
         cmocka_unit_test(test_a_loader_can_be_destroyed_at_any_moment),
+        cmocka_unit_test(test_a_stopped_loader_reads_nothing),
         cmocka_unit_test(test_options_that_make_no_sense_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

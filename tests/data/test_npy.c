@@ -71,6 +71,38 @@ static void test_volumes_carry_values(void **state)
     EXPECT_REFUSAL(&options, CVY_ERR_DATA, "train_y.npy: ", "values", "classes");
 }
 
+/* Element e of all labels is 7 e mod 4. */
+static void test_volumes_carry_maps_of_classes(void **state)
+{
+    (void)state;
+    cvy_data_options options = class_options(CVY_TEST_DATA "/maps", CVY_SHAPE(2, 3, 4, 5));
+    options.target = CVY_TARGET_MAP;
+    options.map = CVY_SHAPE(3, 4, 5);
+    options.classes = 4;
+    cvy_data *data = open_set(&options, "npy");
+    assert_int_equal(cvy_data_get_info(data)->classes, 4);
+    assert_int_equal(cvy_data_label_bytes(data), 60 * 4);
+    for (int k = 0; k < 3; k++) {
+        float x[120];
+        int32_t label[60];
+        expect_volume(data, CVY_SPLIT_TRAIN, k, 120, x, label);
+        for (int e = 0; e < 60; e++) {
+            assert_int_equal(label[e], (60 * k + e) * 7 % 4);
+        }
+    }
+    cvy_data_close(&data);
+    options.classes = 3;
+    EXPECT_REFUSAL(&options, CVY_ERR_DATA, "train_y.npy: sample 0 has label 3", "the model has 3 classes");
+    options.map = CVY_SHAPE(3, 2, 5);
+    EXPECT_REFUSAL(&options, CVY_ERR_DATA, "train_y.npy: labels of a sample are 3x4x5, expected 3x2x5");
+    options.target = CVY_TARGET_CLASS;
+    EXPECT_REFUSAL(&options, CVY_ERR_DATA, "train_y.npy: labels are a class for each position", "takes classes");
+    options.source = CVY_TEST_DATA "/npy2d";
+    options.sample = CVY_SHAPE(3, 5, 6);
+    options.target = CVY_TARGET_MAP;
+    EXPECT_REFUSAL(&options, CVY_ERR_DATA, "train_y.npy: labels are classes", "takes a class for each position");
+}
+
 /* train.npz is stored, test.npz deflated; labels int32 and uint8, doubles of shape n,h,w. */
 static void test_archives_are_read_stored_and_deflated(void **state)
 {
@@ -86,6 +118,14 @@ static void test_archives_are_read_stored_and_deflated(void **state)
         assert_int_equal(label, i < 3 ? train[i] : test[i - 3]);
     }
     cvy_data_close(&data);
+}
+
+/* LZMA's dictionary may be gigabytes, on the word of five bytes of the archive. */
+static void test_archives_packed_otherwise_are_refused(void **state)
+{
+    (void)state;
+    cvy_data_options options = class_options(CVY_TEST_DATA "/npz-lzma", CVY_SHAPE(1, 4, 5));
+    EXPECT_REFUSAL(&options, CVY_ERR_DATA, "npz-lzma/train.npz: x.npy: packed as ", "lzma", "expected stored or deflated");
 }
 
 /* ---- arrays made here ---- */
@@ -347,7 +387,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bytes_become_0_to_1_with_classes),
         cmocka_unit_test(test_volumes_carry_values),
+        cmocka_unit_test(test_volumes_carry_maps_of_classes),
         cmocka_unit_test(test_archives_are_read_stored_and_deflated),
+        cmocka_unit_test(test_archives_packed_otherwise_are_refused),
         ON_A_PAIR(test_headers_are_taken_however_python_spaces_them),
         ON_A_PAIR(test_headers_that_say_anything_else_are_refused_and_named),
         ON_A_PAIR(test_targets_must_fit_the_samples_and_the_model),

@@ -122,11 +122,44 @@ static void test_a_sample_depends_on_seed_split_and_index_alone(void **state)
     cvy_data_close(&two);
 }
 
+/* 6,000 labels of 3 classes: 2,000 each, deviation sqrt(6000 * 1/3 * 2/3) = 37; the first is that of one class alone. */
+static void test_maps_have_the_shape_asked_for(void **state)
+{
+    (void)state;
+    cvy_data_options options = class_options("random", CVY_SHAPE(1, 2, 3, 4));
+    static int32_t label[6000];
+    int32_t single;
+    int count[3] = {0}, repeats = 0;
+    float x[24];
+    options.classes = 3;
+    cvy_data *data = open_noise(options);
+    assert_int_equal(cvy_data_read(data, CVY_SPLIT_TRAIN, 5, x, &single), CVY_OK);
+    cvy_data_close(&data);
+    options.target = CVY_TARGET_MAP;
+    options.map = CVY_SHAPE(10, 20, 30);
+    data = open_noise(options);
+    assert_int_equal(cvy_data_label_bytes(data), sizeof label);
+    assert_int_equal(cvy_data_get_info(data)->classes, 3);
+    assert_int_equal(cvy_data_read(data, CVY_SPLIT_TRAIN, 5, x, label), CVY_OK);
+    for (int i = 0; i < 6000; i++) {
+        assert_in_range(label[i], 0, 2);
+        count[label[i]]++;
+        repeats += i && label[i] == label[i - 1];
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_in_range(count[i], 2000 - 5 * 37, 2000 + 5 * 37);
+    }
+    assert_in_range(repeats, 2000 - 5 * 37, 2000 + 5 * 37);
+    assert_int_equal(label[0], single);
+    cvy_data_close(&data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pixels_have_the_moments_of_a_standard_normal),
         cmocka_unit_test(test_classes_are_uniform),
+        cmocka_unit_test(test_maps_have_the_shape_asked_for),
         cmocka_unit_test(test_a_regression_on_volumes_gets_values),
         cmocka_unit_test(test_a_sample_depends_on_seed_split_and_index_alone),
     };

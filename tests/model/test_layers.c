@@ -91,6 +91,8 @@ static void test_shapes_of_the_other_kinds(void **state)
     assert_output(CVY_SHAPE(20), "dense", "outputs: 7", "1x7");
     assert_output(CVY_SHAPE(20), "softmax-cross-entropy", "", "2");
     assert_output(CVY_SHAPE(20), "mean-squared-error", "", "2");
+    assert_output(CVY_SHAPE(3, 4, 5, 6), "softmax-cross-entropy", "", "2");
+    assert_output(CVY_SHAPE(3, 4, 5), "soft-dice", "", "2");
     const char *const same[] = {"batch-norm", "relu", "dropout", "relu6", "leaky-relu", "sigmoid", "tanh", "silu",
                                 "hard-swish", "stochastic-depth"};
     for (int i = 0; i < (int)(sizeof same / sizeof same[0]); i++) {
@@ -382,7 +384,6 @@ static void test_inputs_that_do_not_fit_are_refused(void **state)
     assert_no_layer(CVY_SHAPE(20), "max-pool", "kernel: 1", "layer x: the input is 1x20");
     assert_no_layer(CVY_SHAPE(20), "global-pool", "", "layer x: the input is 1x20");
     assert_no_layer(CVY_SHAPE(3, 4, 4), "dense", "outputs: 1", "put a flatten layer before");
-    assert_no_layer(CVY_SHAPE(3, 4, 4), "softmax-cross-entropy", "", "put a flatten layer before");
     assert_no_layer(CVY_SHAPE(3, 4, 4), "conv", "filters: 4, kernel: 5", "layer x: a window of 5 along h");
     assert_no_layer(CVY_SHAPE(3, 4, 4), "conv", "filters: 4, kernel: 3, dilation: 2", "layer x: a window of 3 along h");
     assert_no_layer(CVY_SHAPE(3, 4, 4), "conv", "filters: 4, kernel: 1, groups: 2",

@@ -282,6 +282,9 @@ static void test_hash_differs_with_other_parameters(void **state)
     cvy_op loss = make(find_shape("smoothed cross-entropy"), CVY_PASS_FORWARD);
     add_hash(&known, &loss);
     VARY(&known, loss, params.loss.smoothing, 0.5);
+    cvy_op dice = make(find_shape("dice of voxels"), CVY_PASS_FORWARD);
+    add_hash(&known, &dice);
+    VARY(&known, dice, params.loss.epsilon, 0.5);
     cvy_op slice = make(find_shape("slice from the first"), CVY_PASS_BACKWARD_DATA);
     add_hash(&known, &slice);
     VARY(&known, slice, params.slice.first, 3);

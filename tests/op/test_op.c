@@ -11,9 +11,9 @@
 /* Passes of each kind, counted in the words of op.h. */
 static void test_signatures_are_complete(void **state)
 {
-    static const int passes[CVY_OP_KIND_COUNT] = {3, 3, 3, 2, 2, 8, 2, 2, 1, 3, 3, 1, /* the optimizers */ 1, 1,
+    static const int passes[CVY_OP_KIND_COUNT] = {3, 3, 3, 2, 2, 9, 2, 2, 1, 3, 3, 1, /* the optimizers */ 1, 1,
                                                   2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2,
-                                                  1, 1, 1, 1, 1, 1, 3};
+                                                  1, 1, 1, 1, 1, 1, 3, 3};
     (void)state;
     for (int kind = 0; kind < CVY_OP_KIND_COUNT; kind++) {
         int found = 0;
@@ -327,6 +327,9 @@ static void test_check_refuses_parameters_that_make_no_sense(void **state)
     assert_true(make_op(find_shape("batch norm"), CVY_PASS_COMMIT, CVY_F32, &op));
     op.params.norm.count = 0;
     refuse(op, "statistics over 0 elements");
+    assert_true(make_op(find_shape("batch norm"), CVY_PASS_MERGE, CVY_F32, &op));
+    op.params.norm.merged = op.params.norm.count;
+    refuse(op, "statistics of ");
     assert_true(make_op(find_shape("max pool 2x2"), CVY_PASS_FORWARD, CVY_F32, &op));
     op.operand[1].tensor.format = CVY_FORMAT_C8;
     refuse(op, "operand y is in format c8, expected plain as window");
@@ -348,6 +351,20 @@ static void test_check_refuses_parameters_that_make_no_sense(void **state)
     refuse(op, "relu update");
     op.kind = (cvy_op_kind)77;
     refuse(op, "no op of kind 77");
+}
+
+static void test_check_refuses_labels_that_are_no_map(void **state)
+{
+    (void)state;
+    cvy_op op;
+    assert_true(make_op(find_shape("dice of pixels"), CVY_PASS_FORWARD, CVY_F32, &op));
+    op.params.loss.epsilon = 0.0; /* 0 / 0 of a class that is nowhere */
+    refuse(op, "epsilon 0");
+    op.params.loss.epsilon = 1.0;
+    op.operand[1].tensor.format = CVY_FORMAT_CHANNELS_LAST;
+    refuse(op, "operand label is in format channels-last, expected plain");
+    op.operand[1].tensor = (cvy_tensor){.shape = CVY_SHAPE(3, 4, 7, 9), .dtype = CVY_I32};
+    refuse(op, "operand label is 3x4x7x9, expected 3x7x9");
 }
 
 static void test_check_refuses_channels_that_do_not_add_up(void **state)
@@ -401,6 +418,7 @@ int main(void)
         cmocka_unit_test(test_check_takes_every_shape),
         cmocka_unit_test(test_check_refuses_a_wrong_operand),
         cmocka_unit_test(test_check_refuses_parameters_that_make_no_sense),
+        cmocka_unit_test(test_check_refuses_labels_that_are_no_map),
         cmocka_unit_test(test_check_refuses_channels_that_do_not_add_up),
         cmocka_unit_test(test_one_group_may_be_written_both_ways),
     };

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "runtime/checkpoint_record.h"
 #include "runtime/checkpointed_run.h"
 
 static void test_a_state_comes_back_bit_for_bit(void **state)
@@ -151,6 +152,53 @@ static void test_saved_weights_load_without_the_optimizer(void **state)
     assert_int_equal(count_entries(*state), 1);
 }
 
+/* state.json as the first versions wrote it, whose checksum is part of it: what it does not say is not known. */
+static void test_a_record_of_an_older_version_loads(void **state)
+{
+    static const char text[] = "{\n  \"schema\": 1,\n  \"step\": 3,\n  \"epoch\": 1,\n  \"sample\": 32,\n"
+                               "  \"samples_total\": 96,\n  \"epoch_loss_sum\": 74.27126140747157,\n"
+                               "  \"epoch_correct\": 1,\n  \"best_metric\": 0.0625,\n  \"best_step\": 2,\n"
+                               "  \"seed\": \"0000000000000001\",\n  \"model_hash\": \"f34923b2bcc93d97\",\n"
+                               "  \"files\": {\n    \"model.safetensors\": {\n      \"bytes\": 1724968,\n"
+                               "      \"xxh3\": \"8a6ce2cd8e7cdcd3\"\n    },\n    \"optimizer.safetensors\": {\n"
+                               "      \"bytes\": 1725040,\n      \"xxh3\": \"1fbc9144308bff8d\"\n    }\n  },\n"
+                               "  \"checksum\": \"b43a783f6565a602\"\n}\n";
+    cvy_checkpoint_record record;
+    assert_true(put_test_file(test_path(*state, "state.json"), text, sizeof text - 1));
+    if (cvy_checkpoint_record_load(*state, &record) != CVY_OK) {
+        fail_msg("%s", cvy_error_message());
+    }
+    assert_int_equal(record.position.sample, 32);
+    assert_int_equal(record.position.batch, 0);
+    assert_int_equal(record.position.train_samples, 0);
+    assert_string_equal(record.position.data, "");
+    assert_true(isnan(record.position.end_metric));
+}
+
+/* Of steps 1 and 2 the first has the best result of all epochs, unless `steps` ended at 2 with a better one. */
+static void test_the_best_is_found(void **state)
+{
+    static const struct {
+        double end_metric;
+        const char *best;
+    } cases[] = {{NAN, "step-00000001"}, {0.4, "step-00000001"}, {0.6, "step-00000002"}};
+    static run r;
+    init_run(&r, CVY_F32);
+    fill_run(&r, 1);
+    save(*state, &r, 1);
+    for (size_t i = 0; i < 3; i++) {
+        char *path = NULL;
+        cvy_position position = position_at(2);
+        position.best_step = 1;
+        position.best_metric = 0.5;
+        position.end_metric = cases[i].end_metric;
+        assert_int_equal(cvy_checkpoint_save(*state, &r.state, &position), CVY_OK);
+        assert_int_equal(cvy_checkpoint_find_best(*state, &path), CVY_OK);
+        assert_string_equal(path, test_path(*state, cases[i].best));
+        cvy_free(path);
+    }
+}
+
 static void test_names_are_found(void **state)
 {
     (void)state;
@@ -172,6 +220,8 @@ int main(void)
         IN_FOLDER(test_a_whole_checkpoint_of_another_model_names_the_key),
         IN_FOLDER(test_weights_of_a_state_dict_load_by_key),
         IN_FOLDER(test_saved_weights_load_without_the_optimizer),
+        IN_FOLDER(test_a_record_of_an_older_version_loads),
+        IN_FOLDER(test_the_best_is_found),
         cmocka_unit_test(test_names_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,7 @@ static json_t *read_lines(const char *path)
 static cvy_metrics *open_at(const char *path, int64_t last_step)
 {
     cvy_metrics *metrics = NULL;
-    if (cvy_metrics_open(path, last_step, &metrics) != CVY_OK) {
+    if (cvy_metrics_open(path, last_step, false, &metrics) != CVY_OK) {
         fail_msg("%s", cvy_error_message());
     }
     return metrics;
@@ -235,6 +235,22 @@ static void test_a_fresh_run_starts_the_file_anew(void **state)
     assert_lines(path, (const char *const[]){NULL});
 }
 
+/* `steps` ended after step 7, within an epoch of 5 steps; a resumed run has that epoch still to end. */
+static void test_what_was_said_within_an_epoch_goes(void **state)
+{
+    const char *path = test_path(*state, "metrics.jsonl");
+    cvy_metrics *metrics = open_at(path, -1);
+    add(metrics, "step", 5);
+    add(metrics, "epoch", 5);
+    add(metrics, "step", 7);
+    add(metrics, "epoch", 7);
+    add(metrics, "end", 7);
+    assert_int_equal(cvy_metrics_close(&metrics), CVY_OK);
+    assert_int_equal(cvy_metrics_open(path, 7, true, &metrics), CVY_OK);
+    assert_int_equal(cvy_metrics_close(&metrics), CVY_OK);
+    assert_lines(path, (const char *const[]){"step 5", "epoch 5", "step 7", "end 7", NULL});
+}
+
 static void test_lines_that_are_none_of_ours_go(void **state)
 {
     const char *path = test_path(*state, "metrics.jsonl");
@@ -276,14 +292,14 @@ static void test_noting_a_step_allocates_nothing_and_epochs_show_at_once(void **
 static void test_failures_are_told(void **state)
 {
     cvy_metrics *metrics = NULL;
-    assert_int_equal(cvy_metrics_open(test_path(*state, "no/metrics.jsonl"), -1, &metrics), CVY_ERR_IO);
+    assert_int_equal(cvy_metrics_open(test_path(*state, "no/metrics.jsonl"), -1, false, &metrics), CVY_ERR_IO);
     assert_null(metrics);
     const char *path = test_path(*state, "metrics.jsonl");
     assert_true(put_test_file(path, "", 0));
     cvy_status status = CVY_ERR_MEMORY;
     for (int calls = 0; status == CVY_ERR_MEMORY; calls++) {
         cvy_memory_fail_after(calls);
-        status = cvy_metrics_open(path, -1, &metrics);
+        status = cvy_metrics_open(path, -1, false, &metrics);
         cvy_memory_fail_after(-1);
     }
     assert_int_equal(status, CVY_OK);
@@ -320,6 +336,7 @@ int main(void)
         IN_FOLDER(test_a_run_killed_after_a_checkpoint_and_resumed_has_each_step_once),
         IN_FOLDER(test_flushed_lines_survive_a_kill),
         IN_FOLDER(test_a_fresh_run_starts_the_file_anew),
+        IN_FOLDER(test_what_was_said_within_an_epoch_goes),
         IN_FOLDER(test_lines_that_are_none_of_ours_go),
         IN_FOLDER(test_noting_a_step_allocates_nothing_and_epochs_show_at_once),
         IN_FOLDER(test_failures_are_told),

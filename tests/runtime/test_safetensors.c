@@ -165,6 +165,15 @@ static void test_hostile_headers_are_refused_with_the_key_named(void **state)
         {"{" ENTRY("a", "F32", "[1]", "[0,4]") "," ENTRY("a", "F32", "[1]", "[4,8]") "}", "duplicate", 8},
         {"{" ENTRY("\xff\xfe", "F32", "[1]", "[0,4]") "}", "unable to decode byte 0xff", 4},
         {"{" ENTRY("a\\u0000", "F32", "[1]", "[0,4]") "}", "\\u0000", 4},
+        {"{\"a\"}", "byte 4: expected ':'", 0},
+        {"{\"a\":}", "byte 6", 0},
+        {"{,}", "byte 1: expected '\"' or '}'", 0},
+        {"{a:1}", "byte 1: expected '\"' or '}'", 0},
+        {"{" ENTRY("a", "F32", "[1]", "[0,4]") ",}", "expected '\"' or '}'", 4},
+        {"{" ENTRY("a", "F32", "[1]", "[0,4]") ";}", "expected ',' or '}'", 4},
+        {"{" ENTRY("a", "F32", "[1]", "[0,4]"), "expected ',' or '}'", 4},
+        {"{}{}", "byte 2: expected its end", 0},
+        {"{\"__metadata__\":{},\"__metadata__\":{}}", "__metadata__: a duplicate key", 0},
         {"{\"__metadata__\":3}", "__metadata__ is not an object", 0},
         {"{\"__metadata__\":{\"k\":3}}", "__metadata__: k is not a text", 0},
     };
@@ -179,6 +188,54 @@ static void test_hostile_headers_are_refused_with_the_key_named(void **state)
     assert_refused(test_path(*state, "none"), "No such file");
 }
 
+/* An entry of 16 MiB would make a tree of half a gigabyte. */
+static void test_a_long_entry_is_refused(void **state)
+{
+    enum { BYTES = 16 << 20 };
+    static const char begin[] = "{\"__metadata__\":[";
+    const char *path = test_path(*state, "long.safetensors");
+    char *bytes = malloc(8 + BYTES);
+    assert_non_null(bytes);
+    memcpy(bytes, &(uint64_t){BYTES}, 8);
+    memcpy(bytes + 8, begin, sizeof begin - 1);
+    for (size_t i = 0; i < BYTES - (sizeof begin - 1); i++) {
+        bytes[8 + sizeof begin - 1 + i] = "[],"[i % 3];
+    }
+    assert_true(put_test_file(path, bytes, 8 + BYTES));
+    free(bytes);
+    assert_refused(path, "a value of more than 1048576 bytes");
+}
+
+/* Names in any order are found, among many. */
+static void test_every_name_is_found(void **state)
+{
+    enum { NAMES = 1000 };
+    static char header[64 * NAMES + 2];
+    int length = 1;
+    header[0] = '{';
+    for (int i = 0; i < NAMES; i++) { /* 7 and 1000 have no common factor: every name once */
+        length += snprintf(header + length, sizeof header - (size_t)length,
+                           "\"n%d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}%s", i * 7 % NAMES,
+                           i + 1 < NAMES ? "," : "}");
+    }
+    const char *path = test_path(*state, "names.safetensors");
+    FILE *stream = fopen(path, "wb");
+    assert_non_null(stream);
+    assert_int_equal(fwrite(&(uint64_t){(uint64_t)length}, 8, 1, stream), 1);
+    assert_int_equal(fwrite(header, 1, (size_t)length, stream), length);
+    assert_int_equal(fclose(stream), 0);
+    cvy_safetensors file;
+    assert_int_equal(cvy_safetensors_open(path, &file), CVY_OK);
+    assert_int_equal(file.count, NAMES);
+    for (int i = 0; i < NAMES; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "n%d", i * 7 % NAMES);
+        assert_ptr_equal(cvy_safetensors_find(&file, name), &file.tensor[i]);
+    }
+    assert_null(cvy_safetensors_find(&file, "n1000"));
+    cvy_safetensors_close(&file);
+}
+
 static void test_what_the_format_allows_is_read(void **state)
 {
     static const struct {
@@ -188,6 +245,8 @@ static void test_what_the_format_allows_is_read(void **state)
     } cases[] = {
         {"{}   ", 0, 0},
         {"{\"__metadata__\":{}}", 0, 0},
+        {"{ \"__metadata__\" :\t{ } ,\n\"a\": {\"data_offsets\":[0,4],\"shape\":[],\"dtype\":\"F32\", \"more\":1}\r}  ",
+         1, 4},
         {ONE("F32", "[0,3]", "[0,0]"), 1, 0},
         {"{" ENTRY("b", "I64", "[0]", "[8,8]") "," ENTRY("a", "U8", "[2,2,2]", "[0,8]") "}", 2, 8},
         {"{" ENTRY("later", "U8", "[]", "[7,8]") "," ENTRY("first", "I8", "[7]", "[0,7]") "}", 2, 8},
@@ -280,6 +339,8 @@ int main(void)
         IN_FOLDER(test_every_truncation_is_refused),
         IN_FOLDER(test_no_flipped_bit_of_the_header_reads_beyond_the_file),
         IN_FOLDER(test_hostile_headers_are_refused_with_the_key_named),
+        IN_FOLDER(test_a_long_entry_is_refused),
+        IN_FOLDER(test_every_name_is_found),
         IN_FOLDER(test_what_the_format_allows_is_read),
         cmocka_unit_test(test_halves_convert_exactly),
         cmocka_unit_test(test_elements_must_be_as_many_as_expected),

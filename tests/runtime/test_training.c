@@ -1,21 +1,11 @@
-/* Laws of a whole training: memory as planned, no allocation in the loop, stop and resume, NaN by name. */
+/* Laws of a whole training: memory as planned, no allocation in the loop, NaN by name. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "base/file.h"
-#include "base/memory.h"
-#include "convoy/train.h"
-#include "runtime/checkpoint.h"
 #include "runtime/rate.h"
 #include "runtime/session.h"
+#include "runtime/small_training.h"
 
 static char folder[64];
 
@@ -30,27 +20,6 @@ static int remove_folder(void **state)
 {
     (void)state;
     return cvy_folder_remove(folder, CVY_ERR_IO) == CVY_OK ? 0 : 1;
-}
-
-static cvy_model *open_model(const char *text)
-{
-    cvy_model *model = NULL;
-    if (cvy_model_open(text, &model) != CVY_OK) {
-        fail_msg("%s", cvy_error_message());
-    }
-    return model;
-}
-
-static cvy_train_options small_options(void)
-{
-    cvy_train_options options = CVY_TRAIN_OPTIONS_INIT;
-    options.data = "random";
-    options.train_samples = 22; /* batches of 8, 8, 6 */
-    options.test_samples = 10;
-    options.batch = 8;
-    options.threads = 1;
-    options.epochs = 2;
-    return options;
 }
 
 /* The allocator's high-water mark is the plan, and the loop takes no memory: for each model, layout and optimizer. */
@@ -83,104 +52,6 @@ static void test_memory_is_what_the_plan_says(void **state)
     }
 }
 
-/* Ask for a stop after so many iterations. */
-typedef struct stopper {
-    int after;
-    volatile int stop;
-} stopper;
-
-static void count_down(void *context, const cvy_train_progress *progress)
-{
-    stopper *s = context;
-    (void)progress;
-    if (--s->after == 0) {
-        s->stop = 1;
-    }
-}
-
-static char *read_newest(const char *run, const char *file, size_t *bytes)
-{
-    char *path = NULL;
-    char *data = NULL;
-    char checkpoints[160];
-    char full[512];
-    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", run);
-    assert_int_equal(cvy_checkpoint_find(checkpoints, &path, NULL), CVY_OK);
-    snprintf(full, sizeof full, "%s/%s", path, file);
-    assert_int_equal(cvy_file_read(full, 1 << 28, CVY_ERR_IO, &data, bytes), CVY_OK);
-    cvy_free(path);
-    return data;
-}
-
-/* The files of the newest checkpoints of two runs are the same, byte for byte. */
-static void require_equal_checkpoints(const char *one, const char *other)
-{
-    static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
-    for (int i = 0; i < 2; i++) {
-        size_t bytes[2];
-        char *a = read_newest(one, files[i], &bytes[0]);
-        char *b = read_newest(other, files[i], &bytes[1]);
-        assert_int_equal(bytes[0], bytes[1]);
-        assert_memory_equal(a, b, bytes[0]);
-        cvy_free(a);
-        cvy_free(b);
-    }
-}
-
-/* Stopped after any number of steps and resumed: the same checkpoint as of a run that was not stopped. */
-static void require_resume(const char *net, cvy_train_options options, const char *name)
-{
-    cvy_model *model = open_model(net);
-    cvy_train_result result;
-    char whole[160];
-    snprintf(whole, sizeof whole, "%s/%s", folder, name);
-    options.out = whole;
-    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_OK);
-    int64_t steps = result.step;
-    cvy_train_result_clear(&result);
-    for (int after = 1; after < steps; after++) {
-        char run[160];
-        stopper s = {.after = after};
-        cvy_train_observer observer = {.context = &s, .progress = count_down};
-        snprintf(run, sizeof run, "%s/%s-%d", folder, name, after);
-        options.out = run;
-        options.resume = NULL;
-        options.stop = &s.stop;
-        assert_int_equal(cvy_train(model, &options, &observer, &result), CVY_PREEMPTED);
-        assert_int_equal(result.step, after);
-        cvy_train_result_clear(&result);
-        options.out = NULL;
-        options.resume = run;
-        options.stop = NULL;
-        assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_OK);
-        assert_int_equal(result.step, steps);
-        cvy_train_result_clear(&result);
-        require_equal_checkpoints(whole, run);
-    }
-    cvy_model_destroy(&model);
-}
-
-static void test_stop_and_resume_changes_no_bit(void **state)
-{
-    (void)state;
-    cvy_train_options options = small_options();
-    options.rate = CVY_RATE_COSINE;
-    options.warmup_epochs = 0.5;
-    require_resume("cifar10-quick", options, "whole");
-    static const cvy_optimizer_name rules[] = {CVY_OPTIMIZE_ADAM, CVY_OPTIMIZE_LARS, CVY_OPTIMIZE_LAMB};
-    for (int i = 0; i < 3; i++) {
-        char name[16];
-        options = small_options();
-        options.optimizer = rules[i];
-        options.epochs = 1;
-        options.clip_norm = 0.5;
-        options.ema = 0.5;
-        options.rate = CVY_RATE_POLYNOMIAL;
-        snprintf(name, sizeof name, "rule-%d", i);
-        require_resume("lenet5", options, name);
-    }
-}
-
 /* Evaluation goes by the averages, within the training and from its checkpoint; the weights are elsewhere. */
 static void test_averages_are_what_is_evaluated(void **state)
 {
@@ -201,95 +72,6 @@ static void test_averages_are_what_is_evaluated(void **state)
     options.ema = 0.0;
     assert_int_equal(cvy_evaluate(model, run, &options, NULL, &weights), CVY_OK);
     assert_true(fabs(weights.loss - averages.loss) > 1e-4);
-    cvy_train_result_clear(&result);
-    cvy_model_destroy(&model);
-}
-
-/* What a resume must refuse: another model, another seed, no run there; and a folder that holds a run already. */
-static void test_resume_refuses_what_does_not_fit(void **state)
-{
-    (void)state;
-    cvy_model *model = open_model("lenet5");
-    cvy_model *other = open_model("lenet5:classes=9");
-    char run[128];
-    cvy_train_options options = small_options();
-    cvy_train_result result;
-    snprintf(run, sizeof run, "%s/refuse", folder);
-    options.out = run;
-    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_OK);
-    cvy_train_result_clear(&result);
-    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_ERR_INPUT);
-    assert_non_null(strstr(cvy_error_message(), "--resume"));
-    cvy_train_result_clear(&result);
-    options.out = NULL;
-    options.resume = run;
-    assert_int_equal(cvy_train(other, &options, NULL, &result), CVY_ERR_CHECKPOINT);
-    cvy_train_result_clear(&result);
-    options.seed = 2;
-    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_ERR_CHECKPOINT);
-    assert_non_null(strstr(cvy_error_message(), "seed"));
-    cvy_train_result_clear(&result);
-    options.resume = folder;
-    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_ERR_INPUT);
-    cvy_train_result_clear(&result);
-    cvy_model_destroy(&model);
-    cvy_model_destroy(&other);
-}
-
-/* Stopped after the last step, before the evaluation: the resumed run has that still to make, and its epoch to note. */
-static void test_a_stop_in_the_last_evaluation_is_made_up_for(void **state)
-{
-    (void)state;
-    cvy_model *model = open_model("lenet5");
-    char run[128];
-    stopper s = {.after = 6};
-    cvy_train_observer observer = {.context = &s, .progress = count_down};
-    cvy_train_options options = small_options();
-    cvy_train_result result;
-    snprintf(run, sizeof run, "%s/last", folder);
-    options.out = run;
-    options.stop = &s.stop;
-    assert_int_equal(cvy_train(model, &options, &observer, &result), CVY_PREEMPTED);
-    cvy_train_result_clear(&result);
-    options.out = NULL;
-    options.resume = run;
-    options.stop = NULL;
-    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_OK);
-    assert_int_equal(result.step, 6);
-    assert_int_equal(result.epoch, 2);
-    assert_true(isfinite(result.validation_loss));
-    cvy_train_result_clear(&result);
-    cvy_model_destroy(&model);
-}
-
-/* 8 of 22 samples are trained: no batch of 6 begins there, and 6 samples in all are fewer; batches of 2 go on. */
-static void test_resume_refuses_batches_that_do_not_meet(void **state)
-{
-    (void)state;
-    cvy_model *model = open_model("lenet5");
-    char run[128];
-    stopper s = {.after = 1};
-    cvy_train_observer observer = {.context = &s, .progress = count_down};
-    cvy_train_options options = small_options();
-    cvy_train_result result;
-    snprintf(run, sizeof run, "%s/meet", folder);
-    options.out = run;
-    options.stop = &s.stop;
-    assert_int_equal(cvy_train(model, &options, &observer, &result), CVY_PREEMPTED);
-    cvy_train_result_clear(&result);
-    options.out = NULL;
-    options.resume = run;
-    options.stop = NULL;
-    options.batch = 6; /* 14 are left, 6 + 6 + 2, where an epoch's last batch is of 4 */
-    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_ERR_INPUT);
-    assert_non_null(strstr(cvy_error_message(), "saved 8 samples into an epoch"));
-    cvy_train_result_clear(&result);
-    options.batch = 2;
-    options.train_samples = 6;
-    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_ERR_INPUT);
-    cvy_train_result_clear(&result);
-    options.train_samples = 22;
-    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_OK);
     cvy_train_result_clear(&result);
     cvy_model_destroy(&model);
 }
@@ -447,11 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_is_what_the_plan_says),
-        cmocka_unit_test(test_stop_and_resume_changes_no_bit),
         cmocka_unit_test(test_averages_are_what_is_evaluated),
-        cmocka_unit_test(test_resume_refuses_what_does_not_fit),
-        cmocka_unit_test(test_a_stop_in_the_last_evaluation_is_made_up_for),
-        cmocka_unit_test(test_resume_refuses_batches_that_do_not_meet),
         cmocka_unit_test(test_steps_count_the_samples_of_incomplete_batches),
         cmocka_unit_test(test_nan_is_named_by_its_layer),
         cmocka_unit_test(test_learning_rates_follow_their_formulas),

@@ -17,6 +17,7 @@ static const cvy_cpu_family *const families[CVY_OP_KIND_COUNT] = {
     [CVY_OP_POOL_AVERAGE] = &cvy_cpu_pool,
     [CVY_OP_SOFTMAX_CROSS_ENTROPY] = &cvy_cpu_loss,
     [CVY_OP_MEAN_SQUARED_ERROR] = &cvy_cpu_loss,
+    [CVY_OP_SOFT_DICE] = &cvy_cpu_dice,
     [CVY_OP_SGD] = &cvy_cpu_optimizer,
     [CVY_OP_ADAMW] = &cvy_cpu_optimizer,
     [CVY_OP_ADAM] = &cvy_cpu_optimizer,
@@ -52,7 +53,7 @@ bool cvy_cpu_same_layout(const cvy_op *op)
 
 static bool has_own_type(cvy_role role)
 {
-    return role == CVY_ROLE_WINDOW || role == CVY_ROLE_LABEL || role == CVY_ROLE_LOSS ||
+    return role == CVY_ROLE_WINDOW || role == CVY_ROLE_LABEL || role == CVY_ROLE_LOSS || role == CVY_ROLE_OVERLAP ||
            cvy_role_is_total(role);
 }
 

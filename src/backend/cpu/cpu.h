@@ -32,7 +32,7 @@ struct cvy_cpu_kernel {
     int64_t groups;      /**< pieces that the positions of a strip are cut into */
 };
 
-/** Kernels of a kind. The tensors of @p op are f32 (class labels i32, loss f64, windows integer). */
+/** Kernels of a kind. The tensors of @p op are f32 (class labels i32, loss and overlap f64, windows integer). */
 typedef struct cvy_cpu_family {
     /** The hot path that runs an op; NULL where the family does not take it. */
     cvy_cpu_run (*find)(const cvy_op *op);
@@ -51,6 +51,8 @@ extern const cvy_cpu_family cvy_cpu_pool_global;
 extern const cvy_cpu_family cvy_cpu_pool_adaptive;
 extern const cvy_cpu_family cvy_cpu_pool;
 extern const cvy_cpu_family cvy_cpu_loss;
+extern const cvy_cpu_family cvy_cpu_loss_map;
+extern const cvy_cpu_family cvy_cpu_dice;
 extern const cvy_cpu_family cvy_cpu_optimizer;
 extern const cvy_cpu_family cvy_cpu_norms;
 extern const cvy_cpu_family cvy_cpu_average;

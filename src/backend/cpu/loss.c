@@ -1,6 +1,7 @@
 /*
- * Losses, a sample at a time: each thread takes whole samples, what a sample adds to the loss is kept in scratch memory
- * and summed in the order of samples, in double, so any number of threads gives the same bits.
+ * Losses of one label a sample, or of values, a sample at a time: each thread takes whole samples, what a sample adds
+ * to the loss is kept in scratch memory and summed in the order of samples, in double, so any number of threads gives
+ * the same bits.
  *
  * Softmax takes off the largest input before the exponential, so it neither overflows nor divides by zero; NaN in the
  * input comes out as NaN in the loss.
@@ -180,13 +181,18 @@ static bool is_dense(const cvy_tensor *tensor)
     return cvy_tensor_elements(tensor) == cvy_shape_elements(&tensor->shape);
 }
 
+static bool is_map(const cvy_op *op) { return op->operand[0].tensor.shape.dims > 2; }
+
 /* The n,c tensors of a loss lie row by row, without padding. */
 static cvy_cpu_run find(const cvy_op *op)
 {
     bool softmax = op->kind == CVY_OP_SOFTMAX_CROSS_ENTROPY;
+    if (is_map(op)) {
+        return cvy_cpu_loss_map.find(op);
+    }
     for (int i = 0; i < op->operands; i++) {
         const cvy_tensor *tensor = &op->operand[i].tensor;
-        if (tensor->shape.dims > 2 || !is_dense(tensor)) {
+        if (!is_dense(tensor)) {
             return NULL;
         }
     }
@@ -201,6 +207,10 @@ static cvy_cpu_run find(const cvy_op *op)
 
 static void setup(cvy_cpu_kernel *kernel)
 {
+    if (is_map(&kernel->base.op)) {
+        cvy_cpu_loss_map.setup(kernel);
+        return;
+    }
     kernel->scratch_bytes = (size_t)count_samples(kernel) * sizeof(sample_loss);
 }
 

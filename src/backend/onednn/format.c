@@ -24,6 +24,10 @@ static const tag_row tags[CVY_FORMAT_COUNT] = {
     [CVY_FORMAT_W_OI_O16] = {true, dnnl_Oihw16o, dnnl_Oidhw16o, dnnl_gOihw16o, dnnl_gOidhw16o},
     [CVY_FORMAT_W_G8] = {true, 0, 0, dnnl_Goihw8g, 0},
     [CVY_FORMAT_W_G16] = {true, 0, 0, dnnl_Goihw16g, dnnl_Goidhw16g},
+    [CVY_FORMAT_W_O32] = {true, dnnl_Ohwi32o, dnnl_Odhwi32o, dnnl_gOhwi32o, dnnl_gOdhwi32o},
+    [CVY_FORMAT_W_O48] = {true, dnnl_Ohwi48o, dnnl_Odhwi48o, dnnl_gOhwi48o, dnnl_gOdhwi48o},
+    [CVY_FORMAT_W_O64] = {true, dnnl_Ohwi64o, dnnl_Odhwi64o, dnnl_gOhwi64o, dnnl_gOdhwi64o},
+    [CVY_FORMAT_W_HWIO_G16] = {true, 0, 0, dnnl_hwioG16g, 0},
     [CVY_FORMAT_W_IO_O16I16] = {true, dnnl_IOhw16o16i, dnnl_IOdhw16o16i, dnnl_gIOhw16o16i, dnnl_gIOdhw16o16i},
 };
 

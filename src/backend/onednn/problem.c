@@ -40,7 +40,8 @@ static dnnl_prop_kind_t find_propagation(cvy_op_pass pass)
 {
     switch (pass) {
     case CVY_PASS_FORWARD: return dnnl_forward_training;
-    case CVY_PASS_INFERENCE: return dnnl_forward_inference;
+    case CVY_PASS_INFERENCE:
+    case CVY_PASS_NORMALISE: return dnnl_forward_inference;
     case CVY_PASS_BACKWARD_DATA: return dnnl_backward_data;
     case CVY_PASS_BACKWARD_WEIGHTS: return dnnl_backward_weights;
     case CVY_PASS_BACKWARD: return dnnl_backward;
@@ -126,6 +127,7 @@ static const describe_function describe[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
                              [CVY_PASS_BACKWARD_DATA] = describe_average_pool},
     [CVY_OP_BATCH_NORM] = {[CVY_PASS_FORWARD] = describe_norm,
                            [CVY_PASS_INFERENCE] = describe_norm,
+                           [CVY_PASS_NORMALISE] = describe_norm,
                            [CVY_PASS_BACKWARD] = describe_norm},
     [CVY_OP_REORDER] = {[CVY_PASS_FORWARD] = describe_reorder},
     [CVY_OP_TRANSPOSED_CONVOLUTION] = {[CVY_PASS_FORWARD] = describe_deconvolution,
@@ -189,6 +191,33 @@ static bool match_reorder(const cvy_op *op, layouts *all)
     return cvy_onednn_layout_get(&plain, &all->storage[plain_y ? 1 : 0]);
 }
 
+static bool is_activation(cvy_role role)
+{
+    return role == CVY_ROLE_X || role == CVY_ROLE_Y || role == CVY_ROLE_DX || role == CVY_ROLE_DY;
+}
+
+/*
+ * One memory, one description: with one channel, or one position in space, plain and channels-last are the same. The
+ * library's cache, which looks past strides that do not matter, would answer for one with what it found for the other,
+ * so that what can be had would depend on what was made before; and its kernels want both sides named alike. Such a
+ * tensor is named as the other side is.
+ */
+static cvy_tensor name_alike(const cvy_op *op, int index)
+{
+    cvy_tensor tensor = op->operand[index].tensor;
+    if (!is_activation(op->operand[index].role) || tensor.shape.dims < 4 || !is_plain(&tensor)) {
+        return tensor;
+    }
+    cvy_format format = CVY_FORMAT_PLAIN;
+    for (int i = 0; i < op->operands; i++) {
+        const cvy_tensor *other = &op->operand[i].tensor;
+        bool told = is_activation(op->operand[i].role) && !is_plain(other);
+        format = told && other->format == CVY_FORMAT_CHANNELS_LAST ? CVY_FORMAT_CHANNELS_LAST : format;
+    }
+    tensor.format = format;
+    return is_plain(&tensor) ? tensor : op->operand[index].tensor;
+}
+
 int cvy_onednn_find_swap(const cvy_op *op, int i)
 {
     cvy_role role = op->operand[i].role;
@@ -211,8 +240,8 @@ static bool lay_out(const cvy_op *op, int free, layouts *all)
 {
     *all = (layouts){0};
     for (int i = 0; i < op->operands; i++) {
-        const cvy_tensor *tensor = &op->operand[i].tensor;
-        if (!is_countable(&tensor->shape) || !cvy_onednn_layout_get(tensor, &all->storage[i])) {
+        cvy_tensor tensor = name_alike(op, i);
+        if (!is_countable(&tensor.shape) || !cvy_onednn_layout_get(&tensor, &all->storage[i])) {
             return false;
         }
         all->storage[i].swapped = cvy_onednn_find_swap(op, i);

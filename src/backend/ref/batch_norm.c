@@ -191,3 +191,20 @@ cvy_status cvy_ref_norm_commit(const cvy_ref_kernel *kernel, const cvy_run *run)
     }
     return CVY_OK;
 }
+
+cvy_status cvy_ref_norm_merge(const cvy_ref_kernel *kernel, const cvy_run *run)
+{
+    const cvy_ref_tensor *mean = cvy_ref_find(kernel, CVY_ROLE_MEAN);
+    const cvy_ref_tensor *variance = cvy_ref_find(kernel, CVY_ROLE_VARIANCE);
+    const cvy_ref_tensor *all_mean = cvy_ref_find(kernel, CVY_ROLE_RUNNING_MEAN);
+    const cvy_ref_tensor *all_variance = cvy_ref_find(kernel, CVY_ROLE_RUNNING_VARIANCE);
+    double share = 1.0 - (double)kernel->base.op.params.norm.merged / (double)kernel->base.op.params.norm.count;
+    (void)run;
+    for (int64_t c = 0; c < mean->elements; c++) {
+        double difference = cvy_ref_load(mean, c) - cvy_ref_load(all_mean, c);
+        double within = (1.0 - share) * cvy_ref_load(all_variance, c) + share * cvy_ref_load(variance, c);
+        cvy_ref_store(all_mean, c, cvy_ref_load(all_mean, c) + share * difference);
+        cvy_ref_store(all_variance, c, within + share * (1.0 - share) * difference * difference);
+    }
+    return CVY_OK;
+}

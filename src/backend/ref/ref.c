@@ -53,6 +53,7 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_GRAD_STATS] = cvy_ref_norm_grad_stats,
             [CVY_PASS_GRAD_APPLY] = cvy_ref_norm_grad_apply,
             [CVY_PASS_COMMIT] = cvy_ref_norm_commit,
+            [CVY_PASS_MERGE] = cvy_ref_norm_merge,
         },
     [CVY_OP_RELU] =
         {
@@ -141,6 +142,12 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
             [CVY_PASS_FORWARD] = cvy_ref_convolution_data,
             [CVY_PASS_BACKWARD_DATA] = cvy_ref_convolution_forward,
             [CVY_PASS_BACKWARD_WEIGHTS] = cvy_ref_convolution_weights,
+        },
+    [CVY_OP_SOFT_DICE] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_dice_forward,
+            [CVY_PASS_INFERENCE] = cvy_ref_dice_forward,
+            [CVY_PASS_BACKWARD_DATA] = cvy_ref_dice_data,
         },
     [CVY_OP_CONCAT] =
         {

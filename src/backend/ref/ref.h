@@ -144,6 +144,7 @@ cvy_status cvy_ref_norm_normalise(const cvy_ref_kernel *kernel, const cvy_run *r
 cvy_status cvy_ref_norm_grad_stats(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_norm_grad_apply(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_norm_commit(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_norm_merge(const cvy_ref_kernel *kernel, const cvy_run *run);
 
 cvy_status cvy_ref_activation_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_activation_data(const cvy_ref_kernel *kernel, const cvy_run *run);
@@ -158,6 +159,8 @@ cvy_status cvy_ref_multiply_backward(const cvy_ref_kernel *kernel, const cvy_run
 
 cvy_status cvy_ref_cross_entropy_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_cross_entropy_data(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_dice_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_dice_data(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_squared_error_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_squared_error_data(const cvy_ref_kernel *kernel, const cvy_run *run);
 

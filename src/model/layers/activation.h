@@ -6,7 +6,8 @@
 
 /** The slots of an activation's kind besides name, help, options and make_op. */
 #define CVY_ACTIVATION_SLOTS                                                                                           \
-    .min_inputs = 1, .max_inputs = 1, .flow = CVY_FLOW_OPS, .any_format = true, .infer = cvy_layer_infer_same,         \
+    .min_inputs = 1, .max_inputs = 1, .flow = CVY_FLOW_OPS, .any_format = true, .cheap = true,                   \
+    .infer = cvy_layer_infer_same,                                                                                     \
     .forward_passes = 1, .inference_passes = 1, .backward_passes = 1, .forward = {CVY_PASS_FORWARD},                   \
     .inference = {CVY_PASS_FORWARD}, .backward = {CVY_PASS_BACKWARD_DATA}
 

@@ -25,6 +25,7 @@ const cvy_layer_kind cvy_layer_add = {
     .max_inputs = 2,
     .flow = CVY_FLOW_SUM,
     .any_format = true,
+    .cheap = true,
     .infer = infer,
     .make_op = make_op,
     .forward_passes = 1,

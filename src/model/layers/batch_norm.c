@@ -54,6 +54,7 @@ const cvy_layer_kind cvy_layer_batch_norm = {
     .max_inputs = 1,
     .flow = CVY_FLOW_OPS,
     .any_format = true,
+    .cheap = true,
     .infer = cvy_layer_infer_same,
     .parameters = parameters,
     .make_op = make_op,

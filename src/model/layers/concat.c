@@ -39,6 +39,7 @@ const cvy_layer_kind cvy_layer_concat = {
     .max_inputs = CVY_MAX_INPUTS,
     .flow = CVY_FLOW_CONCAT,
     .any_format = true,
+    .cheap = true,
     .infer = infer,
     .make_op = make_op,
     .forward_passes = 1,

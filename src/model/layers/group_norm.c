@@ -59,6 +59,7 @@ const cvy_layer_kind cvy_layer_group_norm = {
     .max_inputs = 1,
     .flow = CVY_FLOW_OPS,
     .any_format = true,
+    .cheap = true,
     .infer = infer,
     .parameters = parameters,
     .make_op = make_op,

@@ -33,6 +33,7 @@ const cvy_layer_kind cvy_layer_multiply = {
     .max_inputs = 2,
     .flow = CVY_FLOW_OPS,
     .any_format = true,
+    .cheap = true,
     .infer = infer,
     .make_op = make_op,
     .forward_passes = 1,

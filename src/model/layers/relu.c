@@ -15,6 +15,7 @@ const cvy_layer_kind cvy_layer_relu = {
     .max_inputs = 1,
     .flow = CVY_FLOW_OPS,
     .any_format = true,
+    .cheap = true,
     .infer = cvy_layer_infer_same,
     .make_op = make_op,
     .forward_passes = 1,

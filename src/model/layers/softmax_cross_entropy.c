@@ -1,5 +1,6 @@
 /*
- * Classification: -log of the probability that softmax gives to the label's class. Label smoothing (Szegedy et al.,
+ * Classification, of samples or of every position of them: -log of the probability that softmax gives to the label's
+ * class. Label smoothing (Szegedy et al.,
  * "Rethinking the Inception architecture", 2016) spreads a share of the label's weight over all classes, as PyTorch's
  * option does; the loss of an evaluation is the same.
  */
@@ -25,13 +26,12 @@ static void make_op(const cvy_layer *layer, const cvy_shape *x, cvy_op_pass pass
 
 static cvy_status infer(const cvy_layer *layer, const cvy_shape *input, cvy_shape *output_out)
 {
-    CVY_TRY(cvy_layer_require_flat(input));
     return cvy_layer_describe_output(layer, input, 0, output_out);
 }
 
 const cvy_layer_kind cvy_layer_softmax_cross_entropy = {
     .name = "softmax-cross-entropy",
-    .help = "loss of a classification; takes n, classes",
+    .help = "loss of a classification; takes n, classes, or n, classes, (d,) h, w for a class of each position",
     .fields = fields,
     .options_bytes = sizeof(cross_entropy_options),
     .min_inputs = 1,

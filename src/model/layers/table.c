@@ -29,7 +29,8 @@
     KIND(concat)              \
     KIND(group_norm)          \
     KIND(local_response_norm) \
-    KIND(transposed_conv)
+    KIND(transposed_conv)     \
+    KIND(soft_dice)
 
 #define DECLARE(kind) extern const cvy_layer_kind cvy_layer_##kind;
 #define LIST(kind) &cvy_layer_##kind,
@@ -48,4 +49,14 @@ const cvy_layer_kind *cvy_layer_kind_find(const char *name)
         }
     }
     return NULL;
+}
+
+bool cvy_layer_kind_commits(const cvy_layer_kind *kind)
+{
+    for (int i = 0; i < kind->forward_passes; i++) {
+        if (kind->forward[i] == CVY_PASS_COMMIT) {
+            return true;
+        }
+    }
+    return false;
 }

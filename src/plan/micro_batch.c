@@ -1,0 +1,104 @@
+/*
+ * A batch in parts: each micro-batch goes forward and backward by itself, its gradients are added to those before, and
+ * the weights change once. The loss is scaled by the whole batch, so the sums are the gradients of the whole batch, and
+ * uneven parts are exact. Batch norms normalise by the statistics of a micro-batch, as they must; what is committed to
+ * the running ones, once, is the statistics of the whole batch (as torchgpipe's deferred batch norm; Kim et al.,
+ * arXiv:2004.09910).
+ */
+#include "plan/builder.h"
+
+void cvy_micro_batch_start(cvy_builder *b, int micro_batch)
+{
+    cvy_interval samples = cvy_schedule_micro_batch(b->schedule, micro_batch);
+    b->micro_batch = micro_batch;
+    b->batch = samples.end - samples.begin;
+    b->contributions = 0;
+    for (int i = 0; i < b->model->layers; i++) {
+        b->layer[i] = (cvy_layer_buffers){.output = -1, .gradient = -1, .contribution = -1, .copy = -1};
+        for (int role = 0; role < CVY_ROLE_COUNT; role++) {
+            b->layer[i].saved[role] = -1;
+        }
+    }
+}
+
+static cvy_status add_to_sum(cvy_builder *b, int layer, int sum, int part, int *total_out)
+{
+    cvy_buffer total = b->schedule->buffer[sum];
+    cvy_op op = {.kind = CVY_OP_ADD, .pass = CVY_PASS_FORWARD};
+    int operand[3] = {sum, part, -1};
+    cvy_step_spec spec = {CVY_STEP_LOCAL, CVY_PHASE_BACKWARD, layer};
+    total.alias_of = -1;
+    CVY_TRY(cvy_op_add(&op, CVY_ROLE_X, &total.tensor));
+    CVY_TRY(cvy_op_add(&op, CVY_ROLE_X1, &total.tensor));
+    CVY_TRY(cvy_op_add(&op, CVY_ROLE_Y, &total.tensor));
+    CVY_TRY(cvy_builder_add_buffer(b, &total, &operand[2]));
+    CVY_TRY(cvy_builder_add_step(b, &spec, &op, operand));
+    *total_out = operand[2];
+    return CVY_OK;
+}
+
+cvy_status cvy_micro_batch_sum_gradients(cvy_builder *b, int layer)
+{
+    const cvy_layer *l = &b->model->layer[layer];
+    for (int i = l->first_parameter; i < l->first_parameter + l->parameters; i++) {
+        int *sum = &b->gradient_sum[i];
+        if (b->parameter_gradient[i] < 0) {
+            continue;
+        }
+        if (*sum >= 0) {
+            CVY_TRY(add_to_sum(b, layer, *sum, b->parameter_gradient[i], &b->parameter_gradient[i]));
+        }
+        *sum = b->parameter_gradient[i];
+    }
+    return CVY_OK;
+}
+
+/* The pair of a layer in a micro-batch: mean, variance. */
+static int *find_statistics(const cvy_builder *b, int micro_batch, int layer)
+{
+    return b->statistics + 2 * ((size_t)micro_batch * (size_t)b->model->layers + (size_t)layer);
+}
+
+void cvy_micro_batch_keep_statistics(cvy_builder *b)
+{
+    for (int i = 0; i < b->model->layers; i++) {
+        int *pair = find_statistics(b, b->micro_batch, i);
+        pair[0] = b->layer[i].saved[CVY_ROLE_MEAN];
+        pair[1] = b->layer[i].saved[CVY_ROLE_VARIANCE];
+    }
+}
+
+/* Let the statistics of a micro-batch join those of all before it, which lie where the first one's were. */
+static cvy_status merge(cvy_builder *b, int layer, int micro_batch)
+{
+    const cvy_layer *l = &b->model->layer[layer];
+    const int *all = find_statistics(b, 0, layer);
+    const int *more = find_statistics(b, micro_batch, layer);
+    const int operand[4] = {more[0], more[1], all[0], all[1]};
+    static const cvy_role role[4] = {CVY_ROLE_MEAN, CVY_ROLE_VARIANCE, CVY_ROLE_RUNNING_MEAN,
+                                     CVY_ROLE_RUNNING_VARIANCE};
+    cvy_interval samples = cvy_schedule_micro_batch(b->schedule, micro_batch);
+    cvy_shape x = b->model->layer[l->input[0]].output;
+    cvy_op op = {0};
+    x.extent[0] = samples.end;
+    l->kind->make_op(l, &x, CVY_PASS_MERGE, &op);
+    op.params.norm.merged = op.params.norm.count / samples.end * samples.begin;
+    for (int i = 0; i < 4; i++) {
+        CVY_TRY(cvy_op_add(&op, role[i], &b->schedule->buffer[operand[i]].tensor));
+    }
+    return cvy_builder_add_step(b, &(cvy_step_spec){CVY_STEP_LOCAL, CVY_PHASE_UPDATE, layer}, &op, operand);
+}
+
+cvy_status cvy_micro_batch_merge_statistics(cvy_builder *b)
+{
+    b->micro_batch = 0;
+    b->batch = b->schedule->batch;
+    for (int i = 1; i < b->model->layers; i++) {
+        b->layer[i].saved[CVY_ROLE_MEAN] = find_statistics(b, 0, i)[0];
+        b->layer[i].saved[CVY_ROLE_VARIANCE] = find_statistics(b, 0, i)[1];
+        for (int k = 1; k < b->schedule->micro_batches && cvy_layer_kind_commits(b->model->layer[i].kind); k++) {
+            CVY_TRY(merge(b, i, k));
+        }
+    }
+    return CVY_OK;
+}
