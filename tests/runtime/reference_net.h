@@ -1,4 +1,4 @@
-/* A net of tests/reference, open in one type: its reference, its plan, its memory with the initial values, and a run. */
+/* A net of tests/reference, open in one type: its reference, its plan, its memory with initial values, and a run. */
 #ifndef CVY_TESTS_RUNTIME_REFERENCE_NET_H
 #define CVY_TESTS_RUNTIME_REFERENCE_NET_H
 
@@ -64,7 +64,10 @@ static inline cvy_optimizer read_optimizer(const json_t *reference)
     return optimizer;
 }
 
-static inline int64_t batch_of(const net *n) { return json_integer_value(json_array_get(child(n->reference, "batch"), 0)); }
+static inline int64_t batch_of(const net *n)
+{
+    return json_integer_value(json_array_get(child(n->reference, "batch"), 0));
+}
 
 /* A zoo name as it is; a path counts from the root of the tree. */
 static inline cvy_status open_model(const char *name, cvy_model **model_out)

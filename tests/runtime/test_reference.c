@@ -5,8 +5,8 @@
  *
  * In double on `ref` all agree to 1e-10 of a tensor's largest element. In single precision normalisation over a few
  * positions and rectifiers near zero amplify rounding with depth, so the fastest backend is held to its own noise: that
- * run repeated with every input moved by one unit in the last place, as often as it takes to meet a decision that rounding
- * meets. The L2 difference of each tensor from the double run's is at most ten times that noise, or 1e-5.
+ * run repeated with every input moved by one unit in the last place, as often as it takes to meet a decision that
+ * rounding meets. The L2 difference of each tensor from the double run's is at most ten times that noise, or 1e-5.
  */
 #include "runtime/reference_net.h"
 
@@ -82,9 +82,9 @@ static void compare_output(net *n, const char *key)
 }
 
 /*
- * What a norm takes away again has a gradient of zero, and only rounding to compare: the shift of a norm whose channels
- * go through a 1x1 convolution into the next norm, as at the end of an inverted residual block. So a bias is measured by
- * no less than a thousandth of its layer's weights.
+ * What a norm takes away again has a gradient of zero, and only rounding to compare: the shift of a norm whose
+ * channels go through a 1x1 convolution into the next norm, as at the end of an inverted residual block. So a bias is
+ * measured by no less than a thousandth of its layer's weights.
  */
 static double find_least_unit(const json_t *gradients, const char *name)
 {
@@ -168,7 +168,7 @@ static void test_a_step_is_that_of_pytorch(void **state)
 
 /* ---- single precision ---- */
 
-/* Noise is the largest of so many shakes at most: where few decisions are near, one may meet none that rounding meets. */
+/* Noise is the largest of so many shakes at most: where few decisions are near, one may meet none of them. */
 enum { SHAKES = 8 };
 
 /* L2 norm of a - b; of a alone where b is NULL. */
@@ -223,7 +223,7 @@ static void restore_weights(const net *n, void *const *saved)
     }
 }
 
-/* The i-th tensor of the double run and the fast run: their difference over what noise, which a shake may raise, allows. */
+/* Difference of the i-th tensors of the double run and the fast run over what noise, raised by a shake, allows. */
 static double judge_tensor(const net *fast, const net *shaken, int i, double *noise)
 {
     const cvy_state_tensor *expected = &cvy_executor_state(exact.executor)->tensor[i];
