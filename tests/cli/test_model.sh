@@ -31,8 +31,11 @@ done
 # sizes that are allowed, but that no machine has the memory for, are as quick to say so
 if "$convoy" bench --help >/dev/null 2>&1; then
     for model in $names; do
-        size=65536
-        [ "$model" = cosmoflow ] && size=512
+        case $model in
+        cosmoflow) size=512 ;;
+        unet3d) size=1024 ;;
+        *) size=65536 ;;
+        esac
         timeout 10 "$convoy" bench "$model:size=$size,channels=65536" --batch 64 >out 2>err
         [ $? -eq 4 ] || fail "$model of size $size ended with $?, expected 4: $(cat err)"
         [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] || fail "$model of size $size: expected one line: $(cat out err)"

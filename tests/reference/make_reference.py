@@ -283,6 +283,53 @@ def vision(name, hidden=None, **settings):
     return net
 
 
+class UNet3d(nn.Module):
+    """Three levels; a level down has filters w, 2 w, a level up 2 w, 2 w."""
+
+    def __init__(self, width, dice):
+        super().__init__()
+        self.dice = dice
+        channels = 1
+        for level in range(4):
+            setattr(self, f"down{level + 1}", self.level(channels, width << level, 2 * width << level))
+            channels = 2 * width << level
+        for level in (3, 2, 1):
+            filters = width << level
+            up = self.level(3 * filters, filters, filters)
+            up.up = nn.ConvTranspose3d(2 * filters, 2 * filters, 2, 2, bias=False)
+            setattr(self, f"up{level}", up)
+        self.head = nn.Conv3d(2 * width, 3, 1)
+
+    @staticmethod
+    def level(inputs, first, second):
+        level = nn.Module()
+        level.conv1, level.bn1 = nn.Conv3d(inputs, first, 3, padding=1, bias=False), nn.BatchNorm3d(first)
+        level.conv2, level.bn2 = nn.Conv3d(first, second, 3, padding=1, bias=False), nn.BatchNorm3d(second)
+        return level
+
+    @staticmethod
+    def pass_level(level, x):
+        return functional.relu(level.bn2(level.conv2(functional.relu(level.bn1(level.conv1(x))))))
+
+    def forward(self, x):
+        skips = []
+        for level in (self.down1, self.down2, self.down3):
+            skips.append(self.pass_level(level, x))
+            x = functional.max_pool3d(skips[-1], 2)
+        x = self.pass_level(self.down4, x)
+        for level, skip in zip((self.up3, self.up2, self.up1), reversed(skips)):
+            x = self.pass_level(level, torch.cat((skip, level.up(x)), 1))
+        return self.head(x)
+
+    def loss(self, output, label):
+        if not self.dice:
+            return functional.cross_entropy(output, label)
+        share = output.softmax(1)
+        true = functional.one_hot(label, output.shape[1]).movedim(-1, 1)
+        space = (2, 3, 4)
+        return (1 - (2 * (share * true).sum(space) + 1) / (share.sum(space) + true.sum(space) + 1)).mean()
+
+
 # file: model as the command line names it (a path counts from the root of the tree), net, shape of a batch, classes
 # (0: a regression), optimizer, samples kept
 NETS = {
@@ -309,6 +356,8 @@ NETS = {
                         "momentum", 4),
     "se-resnet50-64": ("se-resnet50:size=64,classes=10", lambda: ResNet((3, 4, 6, 3), True, True, 10), (2, 3, 64, 64),
                        10, "momentum", 8),
+    "unet3d-16": ("unet3d:size=16,width=4", lambda: UNet3d(4, False), (2, 1, 16, 16, 16), 3, "momentum", 12),
+    "unet3d-dice": ("unet3d:size=16,width=2,loss=dice", lambda: UNet3d(2, True), (2, 1, 16, 16, 16), 3, "momentum", 12),
     "resnet50-64": ("resnet50:size=64", lambda: ResNet((3, 4, 6, 3), True), (2, 3, 64, 64), 1000, "momentum", 12),
 }
 
@@ -338,6 +387,23 @@ def evaluate(net, x):
         return net(x)
 
 
+def make_label(output, classes):
+    """Labels for an output of a shape: values, a class of each sample, or one of each position."""
+    if not classes:
+        return spread("label", tuple(output))
+    if len(output) == 2:
+        return torch.arange(output[0]) % classes
+    return ((spread("label", (output[0], *output[2:])) + 1) / 2 * classes).floor().long()
+
+
+def find_loss(net, output, label):
+    if hasattr(net, "loss"):
+        return net.loss(output, label)
+    if label.is_floating_point():
+        return functional.mse_loss(output, label)
+    return functional.cross_entropy(output, label, label_smoothing=getattr(net, "label_smoothing", 0.0))
+
+
 def step(model, make, shape, classes, optimizer_name, samples):
     net = make()
     with torch.no_grad():
@@ -345,14 +411,12 @@ def step(model, make, shape, classes, optimizer_name, samples):
             if not key.endswith("num_batches_tracked"):
                 tensor.copy_(initial_value(key, tuple(tensor.shape)))
     x = spread("input", shape)
-    label = torch.arange(shape[0]) % classes if classes else spread("label", (shape[0], 4))
     initial_output = evaluate(net, x)
+    label = make_label(initial_output.shape, classes)
     net.train()
     optimizer, settings = make_optimizer(optimizer_name, net)
     output = net(x)
-    smoothing = getattr(net, "label_smoothing", 0.0)
-    loss = functional.cross_entropy(output, label, label_smoothing=smoothing) if classes else \
-        functional.mse_loss(output, label)
+    loss = find_loss(net, output, label)
     loss.backward()
     gradients = {key: digest(parameter.grad, samples) for key, parameter in net.named_parameters()}
     optimizer.step()

@@ -131,22 +131,33 @@ static inline void shake(float *x, int64_t count, int number)
     }
 }
 
+/* Values, the sample modulo classes, or for each position a class by chance. */
+static inline void *make_label(const net *n, cvy_schedule_kind kind)
+{
+    const cvy_schedule *schedule = &n->plan->schedule[kind];
+    const cvy_shape *shape = &schedule->buffer[schedule->label_buffer].tensor.shape;
+    int64_t count = cvy_shape_elements(shape), classes = (int64_t)number(n->reference, "classes");
+    if (classes == 0) {
+        return make_spread("label", count);
+    }
+    int32_t *label = cvy_calloc((size_t)count, sizeof *label);
+    for (int64_t i = 0; i < count; i++) {
+        double share = (spread(hash_name("label"), i) + 1.0) / 2.0;
+        label[i] = (int32_t)(shape->dims == 1 ? i % classes : (int64_t)(share * (double)classes));
+    }
+    return label;
+}
+
 static inline cvy_executor_result run(const net *n, cvy_schedule_kind kind)
 {
     int64_t samples = batch_of(n);
-    int64_t classes = (int64_t)number(n->reference, "classes");
     cvy_shape input = n->model->layer[0].output; /* of one sample */
-    int64_t values = n->model->layer[cvy_model_output(n->model)].output.extent[1];
     float *x = make_spread("input", samples * cvy_shape_elements(&input));
-    float *target = make_spread("label", samples * values);
+    void *label = make_label(n, kind);
     if (n->shake > 0) {
         shake(x, samples * cvy_shape_elements(&input), n->shake);
     }
-    int32_t label[64];
-    for (int32_t i = 0; i < samples; i++) {
-        label[i] = classes ? i % (int32_t)classes : 0;
-    }
-    const cvy_executor_batch batch = {x, classes ? (const void *)label : target, samples};
+    const cvy_executor_batch batch = {x, label, samples};
     const cvy_run step = {.samples = samples, .loss_scale = 1.0 / (double)samples, .update = 1,
                           .learning_rate = number(n->reference, "learning_rate")};
     cvy_executor_result result;
@@ -154,7 +165,7 @@ static inline cvy_executor_result run(const net *n, cvy_schedule_kind kind)
         fail_msg("%s", cvy_error_message());
     }
     cvy_free(x);
-    cvy_free(target);
+    cvy_free(label);
     return result;
 }
 

@@ -23,7 +23,8 @@
     MODEL(se_resnet50)        \
     MODEL(mobilenet_v2)       \
     MODEL(efficientnet_b0)    \
-    MODEL(efficientnet_b4)
+    MODEL(efficientnet_b4)    \
+    MODEL(unet3d)
 
 #define DECLARE(model) extern const cvy_zoo_entry cvy_zoo_##model;
 #define LIST(model) &cvy_zoo_##model,

@@ -1,4 +1,4 @@
-/* CosmoFlow: stages by the size, and the list of layers that ran on ABCI, row by row. */
+/* The zoo's models of volumes: CosmoFlow by the size, and row by row as it ran on ABCI; 3D U-Net by hand. */
 #include "model/support.h"
 
 #include <stdio.h>
@@ -135,12 +135,60 @@ static void test_the_list_of_abci_at_other_sizes(void **state)
     assert_refused("cosmoflow:layers=paper", "expected one of stages, abci");
 }
 
+/*
+ * The paper's 19,069,955 for 3 channels and 3 classes, by hand: 27 (3*32 + 32*64 + 64*64 + 64*128 + 128*128 + 128*256 +
+ * 256*256 + 256*512) down, 8 (512*512 + 256*256 + 128*128) and 27 (768*256 + 256*256 + 384*128 + 128*128 + 192*64 +
+ * 64*64) up, 64*3 + 3 at the end, and a bias for each filter of 3x3x3: 1,440 down and 896 up. These are not here; scale
+ * and shift of the norms are, which the paper leaves out: 2 (1,440 + 896).
+ */
+static void test_parameters_of_unet3d_by_hand(void **state)
+{
+    (void)state;
+    const int64_t filters = 1440 + 896, published = 19069955;
+    const int64_t down = 27 * (3 * 32 + 32 * 64 + 64 * 64 + 64 * 128 + 128 * 128 + 128 * 256 + 256 * 256 + 256 * 512);
+    const int64_t doubling = 8 * (512 * 512 + 256 * 256 + 128 * 128);
+    const int64_t up = 27 * (768 * 256 + 256 * 256 + 384 * 128 + 128 * 128 + 192 * 64 + 64 * 64);
+    assert_int_equal(down + doubling + up + 64 * 3 + 3 + filters, published);
+    assert_parameters("unet3d:channels=3", published - filters + 2 * filters);
+    assert_parameters("unet3d", 19070563); /* one channel: 27 * 2 * 32 less */
+    assert_parameters("unet3d:classes=7,size=[16,8,24],loss=dice", 19070563 + 4 * 65);
+    /* A width of 8 divides the kernels of 3 between filters by 16; the first and the last have a side that stays. */
+    assert_parameters("unet3d:width=8", (down - 27 * 3 * 32 + doubling + up) / 16 + 27 * 8 + 16 * 3 + 3 + filters / 2);
+}
+
+/* 64 32 16 8 and back; filters double before a pooling; what was made at a size stands before what comes from below. */
+static void test_unet3d_goes_down_and_up(void **state)
+{
+    (void)state;
+    cvy_model *model = open_model("unet3d:size=[64,32,48]");
+    assert_layer_shape(model, "down1.conv1", "1x32x64x32x48");
+    assert_layer_shape(model, "down3.relu2", "1x256x16x8x12");
+    assert_layer_shape(model, "down4.relu2", "1x512x8x4x6");
+    assert_layer_shape(model, "up3.up", "1x512x16x8x12");
+    assert_layer_shape(model, "up3.concat", "1x768x16x8x12");
+    assert_layer_shape(model, "up1.relu2", "1x64x64x32x48");
+    assert_layer_shape(model, "head", "1x3x64x32x48");
+    const cvy_layer *concat = &model->layer[cvy_model_find_layer(model, "up3.concat")];
+    assert_int_equal(concat->input[0], cvy_model_find_layer(model, "down3.relu2"));
+    assert_int_equal(concat->input[1], cvy_model_find_layer(model, "up3.up"));
+    assert_string_equal(model->layer[model->layers - 1].kind->name, "softmax-cross-entropy");
+    cvy_model_destroy(&model);
+    model = open_model("unet3d:loss=dice");
+    assert_string_equal(model->layer[model->layers - 1].kind->name, "soft-dice");
+    cvy_model_destroy(&model);
+    assert_refused("unet3d:size=28", "unet3d: size: found 28, expected a multiple of 8");
+    assert_refused("unet3d:size=[16,16]", "unet3d: size: found 2 entries, expected 1 or 3");
+    assert_refused("unet3d:loss=mse", "unet3d: loss: found 'mse', expected one of cross-entropy, dice");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cosmoflow_stages_follow_the_size),
         cmocka_unit_test(test_the_list_of_abci_row_by_row),
         cmocka_unit_test(test_the_list_of_abci_at_other_sizes),
+        cmocka_unit_test(test_parameters_of_unet3d_by_hand),
+        cmocka_unit_test(test_unet3d_goes_down_and_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
