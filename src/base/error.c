@@ -5,15 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 enum { MESSAGE_BYTES = 1024 };
 
-/* Words come from options and files too: they stay on one line, and do not steer a terminal. */
+/* Words come from options and files too: they stay on one line, in UTF-8, and do not steer a terminal. */
 static void clean(char *words)
 {
-    for (char *c = words; *c; c++) {
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) {
+    for (char *c = words; *c;) {
+        int bytes = cvy_utf8_measure(c);
+        if (!bytes) {
             *c = '?';
         }
+        c += bytes ? bytes : 1;
     }
 }
 
@@ -45,6 +49,7 @@ void cvy_error_prepend(const char *format, ...)
     clean(context);
     int length = snprintf(words, sizeof words, "%s: ", context);
     strncat(words, message, sizeof words - 1 - (size_t)length);
+    clean(words); /* a character may have been cut */
     memcpy(message, words, sizeof message);
 }
 

@@ -82,6 +82,8 @@ done
 model ":4: anchors and aliases are not accepted" "$head  - &a {name: a, kind: relu}\n  - *a\n$end"
 model ":1: anchors and aliases are not accepted" '<<: *a\n'
 model ":1: tags are not accepted, found '!!python/object'" 'name: !<!!python/object> x\n'
+model ":1: tags are not accepted, found %TAG" "$(seq -f '%%TAG !%.0f! x' 10000)"
+model ":1: not YAML: invalid leading UTF-8 octet" '\xff\xfea\0:\0'
 model ":1: nested deeper than 32" "$(repeat 100000 '[')"
 model ":1: nested deeper than 32" "$(repeat 100000 '{a: ')"
 model ":1: nested deeper than 32" "$(repeat 100000 '- ')"
@@ -95,6 +97,12 @@ model ":1: holds nothing" '\n# nothing\n'
 model ":1: expected a mapping of options" '[]'
 model ":1: expected a mapping of options" '--- |\n a\n'
 model ":3: layers: expected a list of layers" 'name: m\ninput: [1]\nlayers: {}\n'
+
+for control in '\\e' '\\a' '\\x9b' '\\u0085'; do
+    model ":1: name: expected at most 200 bytes, no control characters" \
+        "name: \"a${control}2J\"\ninput: [1]\nlayers: []\n"
+done
+model ":1: name: expected at most 200 bytes" "name: $(repeat 201 a)\ninput: [1]\nlayers: []\n"
 
 # size: a limit that is told, and up to it no time that grows faster than the file
 generate() { # COUNT KIND: a line a layer, the last but one of that kind
