@@ -124,7 +124,7 @@ typedef struct cvy_train_progress {
     int64_t epoch, epochs;     /**< epochs done; those asked for, 0 where `steps` rules */
     int64_t sample, samples;   /**< done, of the epoch under way */
     double loss;               /**< of the last batch */
-    double accuracy;           /**< of the last batch, 0 to 1; NAN for regressions */
+    double accuracy;           /**< of the last batch, 0 to 1 (of maps over all positions); NAN for regressions */
     double learning_rate;      /**< that the last step was made with */
     double images_per_s;       /**< over the last second or so */
     double left_s;             /**< estimate of the time that is left */
@@ -208,7 +208,7 @@ void cvy_train_result_clear(cvy_train_result *result);
 typedef struct cvy_evaluation {
     int64_t samples, correct; /**< looked at; those whose label had the largest output */
     double loss;              /**< mean over the samples */
-    double accuracy;          /**< 0 to 1; NAN for regressions */
+    double accuracy;          /**< 0 to 1, of maps over all positions; NAN for regressions */
     double seconds, images_per_s;
 } cvy_evaluation;
 
