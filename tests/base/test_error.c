@@ -72,6 +72,10 @@ static void test_long_words_are_cut_not_overrun(void **state)
     words[sizeof words - 1] = '\0';
     (void)cvy_fail(CVY_ERR_INPUT, "%s", words);
     assert_int_equal(strlen(cvy_error_message()), 1023);
+    (void)cvy_fail(CVY_ERR_INPUT, "%s: cause", words);
+    assert_int_equal(strlen(cvy_error_message()), 1023);
+    assert_string_equal(cvy_error_message() + 1023 - 10, "www: cause");
+    assert_memory_equal(cvy_error_message() + 511, "w...w", 5);
     (void)cvy_fail(CVY_ERR_INPUT, "cause");
     (void)cvy_fail_within(CVY_ERR_INPUT, "%s", words);
     assert_int_equal(strlen(cvy_error_message()), 511 + strlen(": cause"));

@@ -144,6 +144,7 @@ for batch in 0 -1 9223372036854775807 9223372036854775808 1e3 nan 0x10 ' 5' 5/no
         "$convoy" model lenet5 --batch "$batch"
 done
 bounded 160000 2 "error: --batch: expected N[/rank], found nothing" "$convoy" model lenet5 --batch ''
+bounded 160000 2 "a.yaml: File name too long" "$convoy" model "./$(repeat 5000 a).yaml"
 bounded 160000 2 "error: resnet50: classes: found '0', expected a whole number from 1" \
     "$convoy" model resnet50:classes=0
 bounded 160000 2 "error: resnet50: size: found '9223372036854775808', expected a whole number" \
@@ -153,12 +154,14 @@ bounded 160000 2 "error: lenet5: options '$(repeat 60 a)...', expected key=value
 
 "$convoy" train --help >/dev/null 2>&1 || finish # a plan-only build reads models alone
 
-bounded 1000000 4 "error: lenet5 takes 1.83 TB of tensors at batch 16777216" \
+bounded 1000000 4 "B of tensors at batch 16777216, this machine has " \
     "$convoy" bench lenet5 --batch 16777216 --iterations 1 --threads 1
 for rate in nan inf 1e999 -1; do
     bounded 400000 2 "error: --learning-rate: expected a number from 0 to 1000000, found '$rate'" \
         "$convoy" train lenet5 --data digits --lr $rate --out run
 done
+bounded 400000 2 "error: --seed: expected a whole number from 0 to 9007199254740992, found '9223372036854775807'" \
+    "$convoy" train lenet5 --data digits --seed 9223372036854775807 --out run
 [ ! -e run ] || fail "a refused option left a run"
 
 # data WORDS [OPTION...]: the folder set is refused
