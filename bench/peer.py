@@ -30,12 +30,27 @@ def cifar10_quick():
         nn.Flatten(), nn.Linear(1024, 64), nn.Linear(64, 10)), (3, 32, 32), 10
 
 
-def from_torchvision(name):
-    return lambda: (getattr(torchvision.models, name)(), (3, 224, 224), 1000)
+def cosmoflow_64():
+    layers, channels = [], 4
+    for filters in (16, 32, 64, 128):  # 64 -> 4 along each axis
+        layers += [nn.Conv3d(channels, filters, 3, padding=1), nn.ReLU(), nn.AvgPool3d(2)]
+        channels = filters
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(128 * 4 ** 3, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(),
+                         nn.Linear(64, 4)), (4, 64, 64, 64), 0
 
 
-MODELS = {"lenet5": lenet5, "cifar10-quick": cifar10_quick,
-          "resnet18": from_torchvision("resnet18"), "resnet50": from_torchvision("resnet50")}
+def from_torchvision(name, size=224, **options):
+    return lambda: (getattr(torchvision.models, name)(**options), (3, size, size), 1000)
+
+
+MODELS = {  # as Convoy names them
+    "lenet5": lenet5, "cifar10-quick": cifar10_quick, "cosmoflow:size=64": cosmoflow_64,
+    "googlenet": from_torchvision("googlenet", aux_logits=False, init_weights=False)}
+for ours, theirs in (("alexnet", "alexnet"), ("vgg16", "vgg16"), ("resnet18", "resnet18"), ("resnet50", "resnet50")):
+    MODELS[ours] = from_torchvision(theirs)
+for ours, theirs in (("resnet18", "resnet18"), ("densenet121", "densenet121"), ("mobilenet-v2", "mobilenet_v2"),
+                     ("efficientnet-b0", "efficientnet_b0")):
+    MODELS[ours + ":size=32"] = from_torchvision(theirs, 32)
 
 
 def main():
@@ -52,13 +67,14 @@ def main():
     torch.manual_seed(1)
     net, shape, classes = MODELS[args.model]()
     x = torch.randn(args.batch, *shape)
-    label = torch.randint(classes, (args.batch,))
+    label = torch.randint(classes, (args.batch,)) if classes else torch.randn(args.batch, 4)
     if args.channels_last:
-        net = net.to(memory_format=torch.channels_last)
-        x = x.to(memory_format=torch.channels_last)
+        last = torch.channels_last if x.dim() == 4 else torch.channels_last_3d
+        net = net.to(memory_format=last)
+        x = x.to(memory_format=last)
     net.train()
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9)
-    loss = nn.CrossEntropyLoss()
+    loss = nn.CrossEntropyLoss() if classes else nn.MSELoss()
     seconds = []
     for i in range(-args.warmup, args.iterations):
         start = time.perf_counter()

@@ -19,7 +19,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BEST = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "17179869184", "MALLOC_TOP_PAD_": "67108864",
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 CASES = {  # model: (batch, warm-up, iterations) of one run
-    "resnet50": (16, 1, 1), "resnet18": (16, 1, 3), "cifar10-quick": (128, 5, 20), "lenet5": (64, 20, 100)}
+    "resnet50": (16, 1, 2), "alexnet": (32, 1, 3), "vgg16": (8, 1, 1), "googlenet": (16, 1, 2),
+    "cosmoflow:size=64": (4, 1, 3), "cifar10-quick": (128, 5, 20), "lenet5": (64, 20, 100),
+    "resnet18:size=32": (64, 2, 5), "densenet121:size=32": (64, 1, 3), "mobilenet-v2:size=32": (64, 2, 5),
+    "efficientnet-b0:size=32": (64, 2, 5)}
 
 
 def run(command, env=None):
@@ -81,9 +84,10 @@ def report(model, threads, case, results, peer_format, repeated):
     peers = [b for _, b in results]
     ratios = [a["images_per_s"] / b["images_per_s"] for a, b in results]
     rate = statistics.median(a["images_per_s"] for a in ours)
-    floor = statistics.median(a["floor_s"] / a["iteration_s"] for a in ours)
+    primitives = run([*case.ours, "--primitives"])["primitives_floor_s"]  # in the same sitting, once
+    floor = primitives / statistics.median(a["iteration_s"] for a in ours)
     memory = [statistics.median(x["peak_memory_bytes"] for x in side) / 1e9 for side in (ours, peers)]
-    print(f"{model:14s} {case.batch:5d} {threads:7d} {rate:9.1f} "
+    print(f"{model:23s} {case.batch:5d} {threads:7d} {rate:9.1f} "
           f"{statistics.median(b['images_per_s'] for b in peers):9.1f} {peer_format:>13s} {quartiles(ratios):>18s} "
           f"{100 * floor:6.0f} % {memory[0]:5.2f} {memory[1]:5.2f} {repeated:4d}", flush=True)
 
@@ -97,7 +101,7 @@ def main():
     parser.add_argument("--out-of-the-box", action="store_true", help="show the peer without its best settings too")
     args = parser.parse_args()
     print(f"images/s, forward + backward + SGD momentum, fp32, random data; median of {args.pairs} pairs (quartiles)")
-    print(f"{'model':14s} {'batch':>5s} {'threads':>7s} {'convoy':>9s} {'pytorch':>9s} {'its format':>13s} "
+    print(f"{'model':23s} {'batch':>5s} {'threads':>7s} {'convoy':>9s} {'pytorch':>9s} {'its format':>13s} "
           f"{'ratio':>18s} {'of floor':>8s} {'GB':>5s} {'GB':>5s} {'rep.':>4s}")
     for model in args.models:
         for threads in (int(t) for t in args.threads.split(",")):
@@ -107,7 +111,7 @@ def main():
             report(model, threads, case, results, peer_format, repeated)
             if args.out_of_the_box:
                 plain = run(case.peer)["images_per_s"]
-                print(f"{'':14s} {'':5s} {'':7s} {'':9s} {plain:9.1f} {'out of the box':>13s}", flush=True)
+                print(f"{'':23s} {'':5s} {'':7s} {'':9s} {plain:9.1f} {'out of the box':>13s}", flush=True)
 
 
 if __name__ == "__main__":

@@ -239,6 +239,8 @@ typedef struct cvy_throughput {
     double forward_s, recompute_s, backward_s, update_s, communication_s;
     double iteration_quartile_s[2]; /**< a quarter of the iterations took less than the first, more than the second */
     double floor_s;                 /**< no iteration can be faster, at the rates below */
+    double primitives_floor_s;      /**< nor than the best primitives by themselves and the bytes of all else; 0 where
+                                         it was not asked for */
     double peak_flops;              /**< flop/s, measured in this run */
     double bandwidth_Bps;           /**< of memory, measured in this run */
     int64_t batch, iterations;
@@ -260,11 +262,12 @@ typedef struct cvy_throughput {
  * @param[in]  options        batch, seed, threads, backend, layout, precision, optimizer are used
  * @param[in]  warmup         iterations that are not counted
  * @param[in]  iterations     that are; 1 to 1,000,000
+ * @param[in]  primitives     also measure the floor by the best primitives, which takes a dozen iterations
  * @param[out] throughput_out released with cvy_throughput_clear(); untouched on failure
  * @retval CVY_ERR_INPUT      counts or options that make no sense; otherwise as cvy_train()
  */
 cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_options *options, int64_t warmup,
-                                  int64_t iterations, cvy_throughput *throughput_out);
+                                  int64_t iterations, bool primitives, cvy_throughput *throughput_out);
 
 /** Release what a throughput owns, and empty it. Cannot fail. */
 void cvy_throughput_clear(cvy_throughput *throughput);

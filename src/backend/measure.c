@@ -54,3 +54,30 @@ done:
     cvy_kernel_destroy(&kernel);
     return status;
 }
+
+struct cvy_stopwatch_entry {
+    uint64_t hash;
+    double seconds;
+};
+
+cvy_status cvy_stopwatch_measure(cvy_stopwatch *stopwatch, const cvy_op *op, double *seconds_out)
+{
+    uint64_t hash = cvy_op_hash(op);
+    for (int i = 0; i < stopwatch->entries; i++) {
+        if (stopwatch->entry[i].hash == hash) {
+            *seconds_out = stopwatch->entry[i].seconds;
+            return CVY_OK;
+        }
+    }
+    CVY_TRY(cvy_array_reserve(&stopwatch->entry, stopwatch->entries, &stopwatch->capacity, sizeof *stopwatch->entry));
+    CVY_TRY(cvy_kernel_measure(stopwatch->chain, op, &stopwatch->effort, seconds_out));
+    stopwatch->entry[stopwatch->entries++] = (struct cvy_stopwatch_entry){hash, *seconds_out};
+    return CVY_OK;
+}
+
+void cvy_stopwatch_clear(cvy_stopwatch *stopwatch)
+{
+    cvy_free(stopwatch->entry);
+    stopwatch->entry = NULL;
+    stopwatch->entries = stopwatch->capacity = 0;
+}

@@ -26,4 +26,18 @@ typedef struct cvy_measure_effort {
 cvy_status cvy_kernel_measure(const cvy_backend_chain *chain, const cvy_op *op, const cvy_measure_effort *effort,
                               double *seconds_out);
 
+/** Measures equal ops once. Starts as zeros but for chain and effort. */
+typedef struct cvy_stopwatch {
+    const cvy_backend_chain *chain; /**< borrowed */
+    cvy_measure_effort effort;
+    struct cvy_stopwatch_entry *entry;
+    int entries, capacity;
+} cvy_stopwatch;
+
+/** As cvy_kernel_measure(), or what it answered for an equal op before. */
+cvy_status cvy_stopwatch_measure(cvy_stopwatch *stopwatch, const cvy_op *op, double *seconds_out);
+
+/** Forget all, and release its memory. */
+void cvy_stopwatch_clear(cvy_stopwatch *stopwatch);
+
 #endif

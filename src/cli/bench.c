@@ -21,13 +21,14 @@ static const char *print_precision(const cli_options *options)
 static cvy_status print_json(const cli_options *options, const cvy_throughput *t)
 {
     return cli_json_print(json_pack(
-        "{s:s, s:s, s:i, s:i, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "model", options->model,
+        "{s:s, s:s, s:i, s:i, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "model", options->model,
         "strategy", options->strategy, "ranks", 1, "threads_per_rank", t->threads, "global_batch",
         (json_int_t)t->batch, "precision", print_precision(options), "images_per_s", cli_json_number(t->images_per_s),
         "iteration_s", cli_json_number(t->iteration_s), "floor_s", cli_json_number(t->floor_s), "forward_s",
         cli_json_number(t->forward_s), "backward_s", cli_json_number(t->backward_s), "update_s",
         cli_json_number(t->update_s), "communication_s", cli_json_number(t->communication_s), "peak_memory_bytes",
-        (json_int_t)t->peak_memory_bytes, "recompute_s", cli_json_number(t->recompute_s)));
+        (json_int_t)t->peak_memory_bytes, "recompute_s", cli_json_number(t->recompute_s),
+        "primitives_floor_s", cli_json_number(t->primitives_floor_s)));
 }
 
 static void print_part(const char *name, double seconds, double iteration_s)
@@ -57,6 +58,10 @@ static void print_result(const cli_options *options, const cvy_throughput *t)
     print_part("other", t->iteration_s > parts_s ? t->iteration_s - parts_s : 0, t->iteration_s);
     printf("floor           %s; the iteration takes %.2f times as long\n", cvy_print_seconds(t->floor_s, unit[0]),
            t->floor_s > 0 ? t->iteration_s / t->floor_s : 0.0);
+    if (t->primitives_floor_s > 0.0) {
+        printf("primitives      %s for the best by themselves and the bytes of the rest; %.0f %% reached\n",
+               cvy_print_seconds(t->primitives_floor_s, unit[0]), 100.0 * t->primitives_floor_s / t->iteration_s);
+    }
     printf("  of            %s and %s/s, measured in this run\n", cvy_print_si(t->peak_flops, "FLOP/s", unit[0]),
            cvy_print_bytes(t->bandwidth_Bps, unit[1]));
     printf("memory          %s at most, %s of it tensors\n", cvy_print_bytes((double)t->peak_memory_bytes, unit[0]),
@@ -83,7 +88,7 @@ static cvy_status run_bench(const cli_command *command, int argc, char **argv)
     cvy_memory_keep();
     CVY_TRY_GOTO(status, done, cvy_model_open(options.model, &model));
     CVY_TRY_GOTO(status, done, cvy_measure_throughput(model, &options.train, options.warmup, options.iterations,
-                                                      &throughput));
+                                                      options.primitives, &throughput));
     if (options.json) {
         status = print_json(&options, &throughput);
     } else {

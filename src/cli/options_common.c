@@ -145,6 +145,8 @@ static const row rows[] = {
     {CLI_BENCH, {WHOLE("iterations", iterations, 1, 1e9, "Iterations to measure"), .aliases = "num-bench-iter"}},
     {CLI_BENCH, {WHOLE("warmup", warmup, 0, 1e9, "Iterations before those that are measured"),
                  .aliases = "num-warm-iter"}},
+    {CLI_BENCH, {FLAG("primitives", primitives, "Also measure the best kernel of each convolution and product by "
+                      "itself, and set the iteration against their sum")}},
     {CLI_DOCTOR, {FLAG("kernels", kernels, "Also compare the fastest kernels of this build with the plain ones")}},
 
     HEADING("Run and checkpoints"),

@@ -30,7 +30,7 @@ typedef struct cli_options {
     int layout, recompute;
     char cache[4096]; /**< room for the default of train.cache */
     cli_precision precision;
-    bool json, quiet, log_view, list, kernels;
+    bool json, quiet, log_view, list, kernels, primitives;
 } cli_options;
 
 /** Every option as it is when nobody says otherwise. */

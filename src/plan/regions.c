@@ -19,36 +19,14 @@ enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
 /* What a thread should have to do in a measured iteration: below, kernels are too short for the clock. */
 static const double work_flop = 4e9;
 
-typedef struct measured {
-    uint64_t hash;
-    double seconds;
-} measured;
-
 typedef struct survey {
     const cvy_model *model;
     cvy_plan_options options; /* of the measured plans */
-    measured *known;
-    int knowns, capacity;
+    cvy_stopwatch stopwatch;
     double *seconds[LAYOUTS]; /* of each layer, in each layout; infinite where nobody runs it */
     bool *narrow;
     int *way[LAYOUTS];        /* of the region that ends in a narrow layer: the layout of the region before */
 } survey;
-
-static cvy_status measure_op(survey *s, const cvy_op *op, double *seconds_out)
-{
-    static const cvy_measure_effort effort = CVY_MEASURE_QUICK;
-    uint64_t hash = cvy_op_hash(op);
-    for (int i = 0; i < s->knowns; i++) {
-        if (s->known[i].hash == hash) {
-            *seconds_out = s->known[i].seconds;
-            return CVY_OK;
-        }
-    }
-    CVY_TRY(cvy_array_reserve(&s->known, s->knowns, &s->capacity, sizeof *s->known));
-    CVY_TRY(cvy_kernel_measure(&s->options.backends, op, &effort, seconds_out));
-    s->known[s->knowns++] = (measured){hash, *seconds_out};
-    return CVY_OK;
-}
 
 /* Measure the plan that the options make, without its updates, which no layout changes; seconds by layer. */
 static cvy_status measure_plan(survey *s, double *by_layer, double *total_out)
@@ -62,7 +40,7 @@ static cvy_status measure_plan(survey *s, double *by_layer, double *total_out)
         const cvy_step *step = &schedule->step[i];
         double seconds = 0.0;
         if (step->op >= 0 && step->phase != CVY_PHASE_UPDATE) {
-            CVY_TRY_GOTO(status, done, measure_op(s, &schedule->op[step->op], &seconds));
+            CVY_TRY_GOTO(status, done, cvy_stopwatch_measure(&s->stopwatch, &schedule->op[step->op], &seconds));
         }
         if (by_layer && step->layer >= 0) {
             by_layer[step->layer] += seconds;
@@ -115,10 +93,10 @@ static cvy_status measure_change(survey *s, int layer, int from, int to, double 
     cvy_op op = {.kind = CVY_OP_REORDER, .pass = CVY_PASS_FORWARD};
     CVY_TRY(cvy_op_add(&op, CVY_ROLE_X, &one));
     CVY_TRY(cvy_op_add(&op, CVY_ROLE_Y, &other));
-    CVY_TRY(measure_op(s, &op, &there_s));
+    CVY_TRY(cvy_stopwatch_measure(&s->stopwatch, &op, &there_s));
     op.operand[0].tensor = other;
     op.operand[1].tensor = one;
-    CVY_TRY(measure_op(s, &op, &back_s));
+    CVY_TRY(cvy_stopwatch_measure(&s->stopwatch, &op, &back_s));
     *seconds_out = there_s + back_s;
     return CVY_OK;
 }
@@ -201,7 +179,9 @@ cvy_status cvy_layout_measure(const cvy_model *model, const cvy_plan_options *op
 {
     size_t layers = (size_t)model->layers;
     cvy_status status = CVY_ERR_MEMORY;
-    survey s = {.model = model, .options = *options};
+    survey s = {.model = model,
+                .options = *options,
+                .stopwatch = {.chain = &options->backends, .effort = CVY_MEASURE_QUICK}};
     s.options.batch = count_samples(model, options, threads);
     s.options.tail_batch = 0;
     s.options.micro_batches = 1;
@@ -224,6 +204,6 @@ done:
         cvy_free(s.way[i]);
     }
     cvy_free(s.narrow);
-    cvy_free(s.known);
+    cvy_stopwatch_clear(&s.stopwatch);
     return status;
 }

@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "backend/measure.h"
 #include "base/clock.h"
 #include "base/memory.h"
 
@@ -73,13 +74,94 @@ cvy_status cvy_rates_measure(const cvy_backend_chain *backends, cvy_rates *rates
     return measure_triad(&rates_out->bandwidth_Bps);
 }
 
+double cvy_floor_op_s(const cvy_op *op, const cvy_rates *rates)
+{
+    return fmax(cvy_op_flop(op) / rates->flops, cvy_op_bytes(op) / rates->bandwidth_Bps);
+}
+
 double cvy_floor_s(const cvy_schedule *schedule, const cvy_rates *rates)
 {
     double sum_s = 0.0;
-    for (int i = 0; i < schedule->ops; i++) {
-        double arithmetic_s = cvy_op_flop(&schedule->op[i]) / rates->flops;
-        double traffic_s = cvy_op_bytes(&schedule->op[i]) / rates->bandwidth_Bps;
-        sum_s += fmax(arithmetic_s, traffic_s);
+    for (int i = 0; i < schedule->steps; i++) {
+        sum_s += schedule->step[i].op >= 0 ? cvy_floor_op_s(&schedule->op[schedule->step[i].op], rates) : 0.0;
     }
     return sum_s;
+}
+
+/* ---- by the best primitives ---- */
+
+/* The fastest run of each pass of each layer, over the layouts seen so far; 0: none. */
+typedef struct best_passes {
+    cvy_stopwatch stopwatch;
+    double (*seconds)[CVY_PASS_COUNT];
+} best_passes;
+
+static bool is_product(const cvy_schedule *s, const cvy_step *step)
+{
+    return step->op >= 0 && step->layer >= 0 && step->micro_batch == 0 && cvy_op_has_weights(s->op[step->op].kind);
+}
+
+static cvy_status measure_products(best_passes *best, const cvy_schedule *s)
+{
+    for (int i = 0; i < s->steps; i++) {
+        const cvy_step *step = &s->step[i];
+        double seconds;
+        if (!is_product(s, step)) {
+            continue;
+        }
+        const cvy_op *op = &s->op[step->op];
+        double *fastest = &best->seconds[step->layer][op->pass];
+        CVY_TRY(cvy_stopwatch_measure(&best->stopwatch, op, &seconds));
+        *fastest = *fastest > 0.0 ? fmin(*fastest, seconds) : seconds;
+    }
+    return CVY_OK;
+}
+
+/* The same training in another layout; one that no backend runs adds nothing. */
+static cvy_status measure_layout(best_passes *best, const cvy_plan *plan, cvy_layout_choice layout)
+{
+    cvy_plan *other = NULL;
+    cvy_plan_options options = plan->options;
+    options.layout = layout;
+    cvy_status status = cvy_plan_create(plan->model, &options, &other);
+    if (status == CVY_OK) {
+        status = measure_products(best, &other->schedule[CVY_SCHEDULE_TRAIN]);
+    }
+    cvy_plan_destroy(&other);
+    return status == CVY_ERR_INFEASIBLE ? CVY_OK : status;
+}
+
+static double sum_floor(const best_passes *best, const cvy_schedule *s, const cvy_rates *rates)
+{
+    double sum_s = 0.0;
+    for (int i = 0; i < s->steps; i++) {
+        const cvy_step *step = &s->step[i];
+        const cvy_op *op = step->op >= 0 ? &s->op[step->op] : NULL;
+        if (op && cvy_op_has_weights(op->kind) && step->layer >= 0) {
+            sum_s += best->seconds[step->layer][op->pass];
+        } else if (op && op->kind != CVY_OP_REORDER) {
+            sum_s += cvy_floor_op_s(op, rates);
+        }
+    }
+    return sum_s;
+}
+
+cvy_status cvy_floor_measure(const cvy_plan *plan, const cvy_rates *rates, double *floor_out)
+{
+    static const cvy_layout_choice layouts[] = {CVY_LAYOUT_BLOCKED, CVY_LAYOUT_CHANNELS_LAST, CVY_LAYOUT_PLAIN};
+    best_passes best = {.stopwatch = {.chain = &plan->options.backends, .effort = CVY_MEASURE_QUICK}};
+    cvy_status status = CVY_ERR_MEMORY;
+    best.seconds = cvy_calloc((size_t)plan->model->layers, sizeof *best.seconds);
+    if (!best.seconds) {
+        goto done;
+    }
+    CVY_TRY_GOTO(status, done, measure_products(&best, &plan->schedule[CVY_SCHEDULE_TRAIN]));
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
+        CVY_TRY_GOTO(status, done, measure_layout(&best, plan, layouts[i]));
+    }
+    *floor_out = sum_floor(&best, &plan->schedule[CVY_SCHEDULE_TRAIN], rates);
+done:
+    cvy_free(best.seconds);
+    cvy_stopwatch_clear(&best.stopwatch);
+    return status;
 }

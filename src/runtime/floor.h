@@ -15,7 +15,19 @@ typedef struct cvy_rates {
 /** Measure both, the best of several runs, in under a second. Takes 200 MB meanwhile. */
 cvy_status cvy_rates_measure(const cvy_backend_chain *backends, cvy_rates *rates_out);
 
-/** Sum over the steps of max(flop / flops, bytes / bandwidth). */
+/** The floor of one op: max(flop / flops, bytes / bandwidth). */
+double cvy_floor_op_s(const cvy_op *op, const cvy_rates *rates);
+
+/** Sum over the steps of a schedule. */
 double cvy_floor_s(const cvy_schedule *schedule, const cvy_rates *rates);
+
+/**
+ * The floor by the best primitives: each convolution and dense product as fast as the fastest of its kernels over all
+ * layouts, measured by itself at the plan's batch; of every other pass its bytes at the bandwidth. Reorders do not
+ * count. A lower bound for whatever composes these primitives.
+ *
+ * Measures for a while: about as long as a dozen iterations.
+ */
+cvy_status cvy_floor_measure(const cvy_plan *plan, const cvy_rates *rates, double *floor_out);
 
 #endif

@@ -136,7 +136,7 @@ static void summarise(const cvy_session *session, const measuring *m, double *ro
 }
 
 cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_options *options, int64_t warmup,
-                                  int64_t iterations, cvy_throughput *throughput_out)
+                                  int64_t iterations, bool primitives, cvy_throughput *throughput_out)
 {
     CVY_REQUIRE(iterations >= 1 && iterations <= 1000000 && warmup >= 0, CVY_ERR_INPUT,
                 "iterations: expected 1 to 1000000, got %lld", (long long)iterations);
@@ -155,6 +155,9 @@ cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_option
     out.peak_flops = rates.flops;
     out.bandwidth_Bps = rates.bandwidth_Bps;
     out.floor_s = cvy_floor_s(&session.plan->schedule[CVY_SCHEDULE_TRAIN], &rates);
+    if (primitives) {
+        CVY_TRY_GOTO(status, done, cvy_floor_measure(session.plan, &rates, &out.primitives_floor_s));
+    }
     CVY_TRY_GOTO(status, done, cvy_session_profile(&session, 1u << CVY_SCHEDULE_TRAIN, &out.row, &out.rows));
     *throughput_out = out;
 done:

@@ -103,11 +103,12 @@ expect 2 "$convoy" train lenet5 $small --backend none
 # bench: the keys of the contract, in order
 expect 0 "$convoy" bench lenet5 --batch 8 --threads 1 --warmup 1 --iterations 2 --json
 keys="model strategy ranks threads_per_rank global_batch precision images_per_s iteration_s floor_s forward_s"
-keys="$keys backward_s update_s communication_s peak_memory_bytes recompute_s"
+keys="$keys backward_s update_s communication_s peak_memory_bytes recompute_s primitives_floor_s"
 [ "$(grep -o '"[a-z_]*":' out | tr -d '":' | paste -sd' ')" = "$keys" ] || fail "keys of bench: $(cat out)"
 has out '"model":"lenet5","strategy":"serial","ranks":1,"threads_per_rank":1,"global_batch":8,"precision":"fp32",'
-expect 0 "$convoy" bench lenet5 --batch 8 --threads 1 --warmup 1 --iterations 2
+expect 0 "$convoy" bench lenet5 --batch 8 --threads 1 --warmup 1 --iterations 2 --primitives
 has out "floor"
+has out "primitives  "
 grep -q recompute out && fail "bench tells of recomputation where there is none: $(cat out)"
 expect 0 "$convoy" bench resnet18:size=32,classes=10 --batch 4 --threads 1 --warmup 0 --iterations 1 --recompute cheap
 has out "  recompute "
