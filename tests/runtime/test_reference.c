@@ -186,8 +186,9 @@ static double norm(const double *a, const double *b, int64_t count)
 static double distance(const cvy_state_tensor *a, const cvy_state_tensor *b)
 {
     const float *x = a->data, *y = b->data;
+    int64_t elements = cvy_tensor_elements(&a->tensor);
     double squares = 0.0;
-    for (int64_t i = 0; i < cvy_tensor_elements(&a->tensor); i++) {
+    for (int64_t i = 0; i < elements; i++) {
         double difference = (double)x[i] - (double)y[i];
         squares += difference * difference;
     }
