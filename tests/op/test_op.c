@@ -345,6 +345,15 @@ static void test_check_refuses_parameters_that_make_no_sense(void **state)
     assert_true(make_op(find_shape("clip"), CVY_PASS_UPDATE, CVY_F32, &op));
     op.params.squares.clip_norm = 0.0;
     refuse(op, "clipped to a norm of 0");
+    assert_true(make_op(find_shape("dense 10 to 7"), CVY_PASS_FORWARD, CVY_F32, &op));
+    op.relu = true;
+    refuse(op, "there is none with relu");
+    assert_true(make_op(find_shape("batch norm"), CVY_PASS_BACKWARD, CVY_F32, &op));
+    op.relu = true;
+    refuse(op, "operand b is missing with relu");
+    assert_true(make_op(find_shape("batch norm, relu"), CVY_PASS_GRAD_STATS, CVY_F32, &op));
+    op.relu = false;
+    refuse(op, "operand b is there without relu");
     op = (cvy_op){.kind = CVY_OP_RELU, .pass = CVY_PASS_UPDATE};
     refuse(op, "relu update: there is no such pass");
     op.operands = 99;
