@@ -76,7 +76,7 @@ static dnnl_status_t describe_convolution(const cvy_op *op, const layouts *all, 
 {
     cvy_onednn_operands operands = find_operands(all);
     cvy_onednn_window window = find_window(&op->params.window.window, operands.x->dims - 2);
-    return cvy_onednn_describe_convolution(find_propagation(op->pass), &operands, &window, description_out);
+    return cvy_onednn_describe_convolution(find_propagation(op->pass), op->relu, &operands, &window, description_out);
 }
 
 static dnnl_status_t describe_deconvolution(const cvy_op *op, const layouts *all,
@@ -283,7 +283,8 @@ cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_prob
     const char *pass = cvy_op_pass_name(op->pass);
     layouts all;
     cvy_onednn_problem problem = {0};
-    CVY_REQUIRE(describe[op->kind][op->pass], CVY_ERR_UNSUPPORTED, "onednn: no %s %s", kind, pass);
+    bool made = describe[op->kind][op->pass] && (!op->relu || op->kind == CVY_OP_CONVOLUTION);
+    CVY_REQUIRE(made, CVY_ERR_UNSUPPORTED, "onednn: no %s %s%s", kind, pass, op->relu ? " with relu" : "");
     CVY_REQUIRE(cvy_onednn_device_get(), CVY_ERR_UNSUPPORTED, "onednn: the library has no CPU engine here");
     CVY_REQUIRE(lay_out(op, free, &all), CVY_ERR_UNSUPPORTED, "onednn: %s %s has a type or format it does not know",
                 kind, pass);
