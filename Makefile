@@ -41,6 +41,7 @@ check-valgrind: check-main ## a few unit tests under valgrind
 	@bash tools/check_valgrind.sh build-check/tests
 
 fuzz: ## give hostile files to the readers: FUZZ_SECONDS (600) each, or FUZZ="yaml npy" alone; needs clang
+	@command -v clang >/dev/null || { echo "fuzz: needs Debian's clang and libomp-dev" >&2; exit 1; }
 	@$(call build,fuzz)
 	bash tools/fuzz.sh build-fuzz $(FUZZ_SECONDS) $(FUZZ)
 

@@ -80,7 +80,8 @@ typedef struct cvy_train_options {
     double power;                 /**< polynomial */
     const char *out;              /**< folder of the run; NULL: nothing is written */
     const char *resume;           /**< folder of a run to go on with, with its seed, batch, kind of data and number of
-                                       training samples; NULL: start anew */
+                                       training samples, and its micro-batches where there are batch norms; NULL: start
+                                       anew */
     const char *weights;          /**< safetensors file to start from; NULL: initialise */
     int64_t checkpoint_every;     /**< iterations; 0: at the end of every epoch */
     int keep_checkpoints;         /**< last so many, besides the best */
@@ -123,7 +124,7 @@ typedef struct cvy_train_progress {
     int64_t epoch, epochs;     /**< epochs done; those asked for, 0 where `steps` rules */
     int64_t sample, samples;   /**< done, of the epoch under way */
     double loss;               /**< of the last batch */
-    double accuracy;           /**< of the last batch, 0 to 1; NAN for regressions */
+    double accuracy;           /**< of the last batch, 0 to 1 (of maps over all positions); NAN for regressions */
     double learning_rate;      /**< that the last step was made with */
     double images_per_s;       /**< over the last second or so */
     double left_s;             /**< estimate of the time that is left */
@@ -139,6 +140,7 @@ typedef struct cvy_epoch_result {
     double seconds, images_per_s;
     double data_wait_share;      /**< of the epoch's seconds, waiting for the loader */
     bool best;                   /**< no epoch before had a better validation result */
+    bool whole;                  /**< false: `steps` ended within it, and all is of the part so far */
 } cvy_epoch_result;
 
 /** One row of the table at the end: all steps of a kind. */
@@ -206,7 +208,7 @@ void cvy_train_result_clear(cvy_train_result *result);
 typedef struct cvy_evaluation {
     int64_t samples, correct; /**< looked at; those whose label had the largest output */
     double loss;              /**< mean over the samples */
-    double accuracy;          /**< 0 to 1; NAN for regressions */
+    double accuracy;          /**< 0 to 1, of maps over all positions; NAN for regressions */
     double seconds, images_per_s;
 } cvy_evaluation;
 

@@ -1,23 +1,44 @@
-/* The thread-local record of the last failure. Words longer than the record are cut, never overrun. */
+/* The thread-local record of the last failure. Words longer than the record lose their middle, never overrun it. */
 #include "base/error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MESSAGE_BYTES = 1024 };
+#include "base/utf8.h"
 
-/* Words come from options and files too: they stay on one line, and do not steer a terminal. */
+enum { MESSAGE_BYTES = 1024, WORDS_BYTES = 8 * MESSAGE_BYTES };
+
+/* Words come from options and files too: they stay on one line, in UTF-8, and do not steer a terminal. */
 static void clean(char *words)
 {
-    for (char *c = words; *c; c++) {
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) {
+    for (char *c = words; *c;) {
+        int bytes = cvy_utf8_measure(c);
+        if (!bytes) {
             *c = '?';
         }
+        c += bytes ? bytes : 1;
     }
 }
 
 static _Thread_local char message[MESSAGE_BYTES];
+
+/* Make words the message: of long ones the begin and the end, which tell where it was and what was wrong. */
+static void keep(const char *words)
+{
+    static const char gap[] = "...";
+    const size_t half = MESSAGE_BYTES / 2;
+    size_t length = strlen(words);
+    if (length < MESSAGE_BYTES) {
+        memcpy(message, words, length + 1);
+    } else {
+        size_t rest = MESSAGE_BYTES - half - (sizeof gap - 1); /* with the final zero */
+        memcpy(message, words, half);
+        memcpy(message + half, gap, sizeof gap - 1);
+        memcpy(message + half + sizeof gap - 1, words + length + 1 - rest, rest);
+    }
+    clean(message);
+}
 
 const char *cvy_error_message(void) { return message; }
 
@@ -25,27 +46,24 @@ void cvy_error_clear(void) { message[0] = '\0'; }
 
 void cvy_error_set(const char *format, ...)
 {
-    char words[MESSAGE_BYTES]; /* aside, since an argument may point into the old message */
+    char words[WORDS_BYTES]; /* aside, since an argument may point into the old message */
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(words, sizeof words, format, arguments);
     va_end(arguments);
-    clean(words);
-    memcpy(message, words, sizeof message);
+    keep(words);
 }
 
 void cvy_error_prepend(const char *format, ...)
 {
     char context[MESSAGE_BYTES / 2];
-    char words[MESSAGE_BYTES];
+    char words[sizeof context + MESSAGE_BYTES + 2];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(context, sizeof context, format, arguments);
     va_end(arguments);
-    clean(context);
-    int length = snprintf(words, sizeof words, "%s: ", context);
-    strncat(words, message, sizeof words - 1 - (size_t)length);
-    memcpy(message, words, sizeof message);
+    snprintf(words, sizeof words, "%s: %s", context, message);
+    keep(words);
 }
 
 int cvy_status_exit_code(cvy_status status)

@@ -28,10 +28,11 @@ static const void *get_field(const cvy_option *option, const void *values)
 
 static cvy_status fail_bounds(const cvy_option *option, const char *where, const char *kind, const char *text)
 {
-    if (option->maximum >= UNBOUNDED) {
+    bool beyond = strtod(text, NULL) > option->maximum; /* then the bound is told, which is no secret */
+    if (option->maximum >= UNBOUNDED && !beyond) {
         return cvy_fail(CVY_ERR_INPUT, "%s: expected %s of at least %.15g, " FOUND, where, kind, option->minimum, text);
     }
-    return cvy_fail(CVY_ERR_INPUT, "%s: expected %s from %.15g to %.15g, " FOUND, where, kind, option->minimum,
+    return cvy_fail(CVY_ERR_INPUT, "%s: expected %s from %.15g to %.16g, " FOUND, where, kind, option->minimum,
                     option->maximum, text);
 }
 

@@ -210,14 +210,20 @@ static cvy_status take_event(builder *b, const yaml_event_t *event)
     }
 }
 
+static size_t count_lines(const char *text, size_t bytes)
+{
+    size_t lines = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        lines += text[i] == '\n';
+    }
+    return lines;
+}
+
 static cvy_status fail_parser(const cvy_yaml *yaml, const yaml_parser_t *parser, const char *text, size_t bytes)
 {
     size_t line = parser->problem_mark.line;
     if (parser->error == YAML_READER_ERROR) { /* the reader knows bytes, and is ahead of the lines */
-        line = 0;
-        for (size_t i = 0; i < bytes && i < parser->problem_offset; i++) {
-            line += text[i] == '\n';
-        }
+        line = count_lines(text, parser->problem_offset < bytes ? parser->problem_offset : bytes);
     }
     if (parser->error == YAML_MEMORY_ERROR) {
         return cvy_fail(CVY_ERR_MEMORY, "no memory to read YAML");
@@ -226,14 +232,30 @@ static cvy_status fail_parser(const cvy_yaml *yaml, const yaml_parser_t *parser,
                      parser->context ? ", " : "", parser->problem ? parser->problem : "unknown error");
 }
 
+/* libyaml compares each %TAG with all before it, and tells of none until it has them all: a file of them has no end. */
+static cvy_status refuse_tag_directives(const cvy_yaml *yaml, const char *text, size_t bytes)
+{
+    static const char directive[] = "%TAG", breaks[] = "\n\r\x85\xa8\xa9\xbf"; /* the last bytes of NEL, LS, PS, BOM */
+    const char *end = text + bytes, *at = text;
+    while ((at = memmem(at, (size_t)(end - at), directive, sizeof directive - 1))) {
+        if (at == text || memchr(breaks, at[-1], sizeof breaks - 1)) {
+            return fail_line(yaml, count_lines(text, (size_t)(at - text)), "tags are not accepted, found %%TAG");
+        }
+        at += sizeof directive - 1;
+    }
+    return CVY_OK;
+}
+
 static cvy_status read_events(builder *b, const char *text, size_t bytes)
 {
     yaml_parser_t parser;
     yaml_event_t event;
     cvy_status status = CVY_OK;
+    CVY_TRY(refuse_tag_directives(b->yaml, text, bytes));
     if (!yaml_parser_initialize(&parser)) {
         return cvy_fail(CVY_ERR_MEMORY, "no memory to read YAML");
     }
+    yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING); /* what was looked through is what is read: no UTF-16 */
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);
     while (status == CVY_OK && !b->ended) {
         if (!yaml_parser_parse(&parser, &event)) {

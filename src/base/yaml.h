@@ -1,6 +1,6 @@
 /*
  * YAML as a tree of nodes with line numbers, over libyaml. Input is hostile: anchors, aliases and tags are refused,
- * depth, size and count of nodes are limited, keys are unique.
+ * depth, size and count of nodes are limited, keys are unique. It is in UTF-8.
  */
 #ifndef CVY_BASE_YAML_H
 #define CVY_BASE_YAML_H

@@ -35,7 +35,7 @@ static void print_layer(const cvy_model *model, int index, int64_t batch)
     bool cut = length > NAME_WIDTH;
     output.extent[0] = batch;
     snprintf(name, sizeof name, "%s%s", cut ? "..." : "", cut ? layer->name + length - (NAME_WIDTH - 3) : layer->name);
-    printf("%-*s %-21s %-17s %12s %11.4g\n", NAME_WIDTH, name, layer->kind->name, cvy_shape_print(&output, shape),
+    printf("%-*s %-22s %-17s %12s %11.4g\n", NAME_WIDTH, name, layer->kind->name, cvy_shape_print(&output, shape),
            parameters ? cvy_print_count(parameters, count) : "-",
            cvy_model_layer_flop(model, index) * (double)batch * 1e-6);
 }
@@ -44,7 +44,7 @@ static void print_table(const cvy_model *model, int64_t batch)
 {
     char count[CVY_UNIT_TEXT], unit[2][CVY_UNIT_TEXT];
     double flop = cvy_model_forward_flop(model) * (double)batch;
-    printf("%-*s %-21s %-17s %12s %11s\n", NAME_WIDTH, "layer", "kind", "output (n first)", "parameters", "MFLOP");
+    printf("%-*s %-22s %-17s %12s %11s\n", NAME_WIDTH, "layer", "kind", "output (n first)", "parameters", "MFLOP");
     for (int i = 0; i < model->layers; i++) {
         print_layer(model, i, batch);
     }

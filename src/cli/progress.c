@@ -137,9 +137,9 @@ void cli_progress_epoch(cli_progress *progress, const cvy_epoch_result *result, 
     } else if (isfinite(result->validation_loss)) {
         snprintf(test, sizeof test, "  test loss %.4g%s", result->validation_loss, result->best ? " (best)" : "");
     }
-    cli_progress_log(progress, "epoch %" PRId64 "%s done  loss %.4g%s%s  %s images/s  %s", result->epoch, of,
-                     result->loss, train, test, cli_print_rate(result->images_per_s, rate),
-                     cvy_print_seconds(result->seconds, seconds));
+    cli_progress_log(progress, "epoch %" PRId64 "%s %s  loss %.4g%s%s  %s images/s  %s", result->epoch, of,
+                     result->whole ? "done" : "in part", result->loss, train, test,
+                     cli_print_rate(result->images_per_s, rate), cvy_print_seconds(result->seconds, seconds));
     if (!progress->terminal) {
         progress->next_s = cvy_clock_s() + LINE_INTERVAL_S;
     }

@@ -130,6 +130,9 @@ const cvy_layer_kind *cvy_layer_kind_find(const char *name);
 /** The i-th kind; NULL past the last. */
 const cvy_layer_kind *cvy_layer_kind_get(int i);
 
+/** Whether a kind commits statistics of the batch that it saw (batch norm): then parts of a batch are not the whole. */
+bool cvy_layer_kind_commits(const cvy_layer_kind *kind);
+
 /**
  * Fill @p options (zeroed, of the kind's size) from a mapping, defaults included.
  *

@@ -224,6 +224,13 @@ cvy_status cvy_model_append_add(cvy_model *model, const char *name, int first, i
     return cvy_model_add(model, &(cvy_layer_spec){.kind = "add", .name = name, .input = input, .inputs = 2}, index_out);
 }
 
+cvy_status cvy_model_append_multiply(cvy_model *model, const char *name, int main, int factors, int *index_out)
+{
+    const int input[] = {main, factors};
+    const cvy_layer_spec spec = {.kind = "multiply", .name = name, .input = input, .inputs = 2};
+    return cvy_model_add(model, &spec, index_out);
+}
+
 cvy_status cvy_model_append_concat(cvy_model *model, const char *name, const int *input, int inputs, int *index_out)
 {
     const cvy_layer_spec spec = {.kind = "concat", .name = name, .input = input, .inputs = inputs};

@@ -65,6 +65,9 @@ cvy_status cvy_model_append(cvy_model *model, const char *kind, const char *name
 /** Append an add layer of two inputs. */
 cvy_status cvy_model_append_add(cvy_model *model, const char *name, int first, int second, int *index_out);
 
+/** Append a multiply layer: @p main times @p factors. */
+cvy_status cvy_model_append_multiply(cvy_model *model, const char *name, int main, int factors, int *index_out);
+
 /** Append a concat layer of @p inputs inputs. */
 cvy_status cvy_model_append_concat(cvy_model *model, const char *name, const int *input, int inputs, int *index_out);
 

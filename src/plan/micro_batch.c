@@ -89,16 +89,6 @@ static cvy_status merge(cvy_builder *b, int layer, int micro_batch)
     return cvy_builder_add_step(b, &(cvy_step_spec){CVY_STEP_LOCAL, CVY_PHASE_UPDATE, layer}, &op, operand);
 }
 
-static bool commits(const cvy_layer_kind *kind)
-{
-    for (int i = 0; i < kind->forward_passes; i++) {
-        if (kind->forward[i] == CVY_PASS_COMMIT) {
-            return true;
-        }
-    }
-    return false;
-}
-
 cvy_status cvy_micro_batch_merge_statistics(cvy_builder *b)
 {
     b->micro_batch = 0;
@@ -106,7 +96,7 @@ cvy_status cvy_micro_batch_merge_statistics(cvy_builder *b)
     for (int i = 1; i < b->model->layers; i++) {
         b->layer[i].saved[CVY_ROLE_MEAN] = find_statistics(b, 0, i)[0];
         b->layer[i].saved[CVY_ROLE_VARIANCE] = find_statistics(b, 0, i)[1];
-        for (int k = 1; k < b->schedule->micro_batches && commits(b->model->layer[i].kind); k++) {
+        for (int k = 1; k < b->schedule->micro_batches && cvy_layer_kind_commits(b->model->layer[i].kind); k++) {
             CVY_TRY(merge(b, i, k));
         }
     }

@@ -24,6 +24,7 @@ typedef struct cvy_position {
     uint64_t seed;
     uint64_t model_hash;
     int64_t batch;           /**< samples a step; 0: not known, as in checkpoints of before it was noted */
+    int64_t micro_batches;   /**< where batch norms can tell; 0: no layer can, or not known */
     int64_t train_samples;   /**< of an epoch; 0: not known */
     char data[24];           /**< kind of the data set; empty: not known */
 } cvy_position;

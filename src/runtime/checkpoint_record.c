@@ -54,6 +54,8 @@ static bool add_known(json_t *json, const cvy_position *at)
 {
     bool whole = isnan(at->end_metric) || json_object_set_new(json, "end_metric", cvy_json_real(at->end_metric)) == 0;
     whole = whole && (!at->batch || json_object_set_new(json, "batch", json_integer(at->batch)) == 0);
+    whole = whole && (!at->micro_batches ||
+                      json_object_set_new(json, "micro_batches", json_integer(at->micro_batches)) == 0);
     whole = whole && (!at->train_samples ||
                       json_object_set_new(json, "train_samples", json_integer(at->train_samples)) == 0);
     return whole && (!at->data[0] || json_object_set_new(json, "data", json_string(at->data)) == 0);
@@ -107,6 +109,9 @@ static cvy_status read_known(const json_t *json, const cvy_json_source *source, 
     }
     if (json_object_get(json, "batch")) {
         CVY_TRY(cvy_json_get_int(json, "batch", source, 1, INT64_MAX, &at->batch));
+    }
+    if (json_object_get(json, "micro_batches")) {
+        CVY_TRY(cvy_json_get_int(json, "micro_batches", source, 1, INT64_MAX, &at->micro_batches));
     }
     if (json_object_get(json, "train_samples")) {
         CVY_TRY(cvy_json_get_int(json, "train_samples", source, 1, INT64_MAX, &at->train_samples));

@@ -11,8 +11,8 @@
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -59,27 +59,39 @@ static bool is_kept(const char *line, size_t bytes, const cut *border)
     return kept;
 }
 
+/* Read a line, without its end; one that is longer than any of a run counts as empty. False at the end of the file. */
+static bool read_line(FILE *from, char line[LINE_BYTES], size_t *bytes_out)
+{
+    size_t bytes = 0;
+    int c = getc(from);
+    bool found = c != EOF;
+    for (; c != EOF && c != '\n'; c = getc(from)) {
+        if (bytes < LINE_BYTES) {
+            line[bytes] = (char)c;
+        }
+        bytes++;
+    }
+    *bytes_out = bytes <= LINE_BYTES ? bytes : 0;
+    return found;
+}
+
 static bool copy_kept(FILE *from, FILE *to, const cut *border)
 {
-    char *line = NULL;
-    size_t capacity = 0;
-    ssize_t length;
+    char line[LINE_BYTES];
+    size_t bytes;
     bool whole = true;
-    while (whole && (length = getline(&line, &capacity, from)) > 0) {
-        size_t bytes = (size_t)length - (line[length - 1] == '\n');
+    while (whole && read_line(from, line, &bytes)) {
         if (is_kept(line, bytes, border)) {
             whole = fwrite(line, 1, bytes, to) == bytes && fputc('\n', to) != EOF;
         }
     }
-    free(line);
     return whole && !ferror(from);
 }
 
 /* Copy the lines that stay, sync, and put the copy in the file's place. */
-static cvy_status rewrite(const char *path, const char *aside, const cut *border)
+static cvy_status rewrite(FILE *from, const char *path, const char *aside, const cut *border)
 {
-    FILE *from = fopen(path, "rbe");
-    FILE *to = from ? fopen(aside, "wbe") : NULL;
+    FILE *to = fopen(aside, "wbe");
     cvy_status status = CVY_OK;
     if (!to || !copy_kept(from, to, border) || fflush(to) != 0 || fsync(fileno(to)) != 0) {
         status = cvy_fail(CVY_ERR_IO, "%s: cannot drop the lines beyond step %" PRId64 ": %s", path,
@@ -87,9 +99,6 @@ static cvy_status rewrite(const char *path, const char *aside, const cut *border
     }
     if (to && fclose(to) != 0 && status == CVY_OK) {
         status = cvy_fail(CVY_ERR_IO, "%s: cannot write: %s", aside, strerror(errno));
-    }
-    if (from) {
-        fclose(from);
     }
     if (status == CVY_OK) {
         status = cvy_file_replace(aside, path, CVY_ERR_IO);
@@ -100,19 +109,37 @@ static cvy_status rewrite(const char *path, const char *aside, const cut *border
     return status;
 }
 
+static cvy_status open_lines(const char *path, FILE **from_out)
+{
+    struct stat info;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold us up */
+    CVY_REQUIRE(descriptor >= 0, CVY_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+    bool regular = fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode);
+    *from_out = regular ? fdopen(descriptor, "rb") : NULL;
+    if (!*from_out) {
+        close(descriptor);
+        return regular ? cvy_fail(CVY_ERR_MEMORY, "%s: no memory to read it", path)
+                       : cvy_fail(CVY_ERR_IO, "%s: not a regular file", path);
+    }
+    return CVY_OK;
+}
+
 static cvy_status drop_later_lines(const char *path, const cut *border)
 {
     if (!cvy_file_exists(path)) {
         return CVY_OK;
     }
+    FILE *from;
+    CVY_TRY(open_lines(path, &from));
     size_t bytes = strlen(path) + sizeof ".tmp";
     char *aside = cvy_calloc(bytes, 1);
-    if (!aside) {
-        return CVY_ERR_MEMORY;
+    cvy_status status = CVY_ERR_MEMORY;
+    if (aside) {
+        snprintf(aside, bytes, "%s.tmp", path);
+        status = rewrite(from, path, aside, border);
     }
-    snprintf(aside, bytes, "%s.tmp", path);
-    cvy_status status = rewrite(path, aside, border);
     cvy_free(aside);
+    fclose(from);
     return status;
 }
 

@@ -62,8 +62,8 @@ cvy_status cvy_run_folder_open(const cvy_train_options *options, cvy_run_folder 
 static cvy_status check_number(const char *from, const char *what, int64_t found, int64_t wanted)
 {
     CVY_REQUIRE(found == 0 || found == wanted, CVY_ERR_INPUT,
-                "%s: saved with %s %" PRId64 ", this run has %" PRId64 ": a run keeps the order of its samples", from,
-                what, found, wanted);
+                "%s: saved with %s %" PRId64 ", this run has %" PRId64 ": a run keeps what makes a step", from, what,
+                found, wanted);
     return CVY_OK;
 }
 
@@ -75,9 +75,10 @@ static cvy_status check_found(const char *from, const cvy_position *found, const
     CVY_REQUIRE(found->seed == wanted->seed, CVY_ERR_INPUT, "%s: saved with seed %" PRIu64 ", this run has %" PRIu64,
                 from, found->seed, wanted->seed);
     CVY_REQUIRE(!found->data[0] || strcmp(found->data, wanted->data) == 0, CVY_ERR_INPUT,
-                "%s: saved with data of kind %s, this run has %s: a run keeps the order of its samples", from,
+                "%s: saved with data of kind %s, this run has %s: a run keeps what makes a step", from,
                 found->data, wanted->data);
     CVY_TRY(check_number(from, "batch", found->batch, wanted->batch));
+    CVY_TRY(check_number(from, "micro-batches", found->micro_batches, wanted->micro_batches));
     return check_number(from, "train-samples", found->train_samples, wanted->train_samples);
 }
 
@@ -89,6 +90,7 @@ cvy_status cvy_run_folder_resume(const cvy_run_folder *folder, cvy_state *state,
     CVY_TRY(cvy_checkpoint_load(*from_out, state, &found));
     CVY_TRY(check_found(*from_out, &found, position));
     found.batch = position->batch;
+    found.micro_batches = position->micro_batches;
     found.train_samples = position->train_samples;
     memcpy(found.data, position->data, sizeof found.data);
     *position = found;

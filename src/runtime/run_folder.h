@@ -35,14 +35,14 @@ cvy_status cvy_run_folder_open(const cvy_train_options *options, cvy_run_folder 
  * Load the newest whole checkpoint.
  *
  * What decides which samples make which step must be as it was, or the place where the run stands would mean nothing:
- * seed, batch, kind of data set and number of training samples. An older checkpoint that does not say is taken at the
- * word of this run. Everything else (learning rate, augmentation, lengths, threads, backend, …) may differ and holds
- * from here on.
+ * seed, batch, kind of data set and number of training samples, and of models with batch norms the number of
+ * micro-batches. An older checkpoint that does not say is taken at the word of this run. Everything else (learning
+ * rate, augmentation, lengths, threads, backend, …) may differ and holds from here on.
  *
- * @param[in,out] position in: model, seed, batch, data and train_samples of this run
+ * @param[in,out] position in: model, seed, batch, micro_batches, data and train_samples of this run
  * @param[out]    from_out path of the checkpoint; cvy_free(), after a failure too
  * @retval CVY_ERR_CHECKPOINT no whole checkpoint, or one of another model
- * @retval CVY_ERR_INPUT      seed, batch or data differ; the message says which, and both values
+ * @retval CVY_ERR_INPUT      one of them differs; the message says which, and both values
  */
 cvy_status cvy_run_folder_resume(const cvy_run_folder *folder, cvy_state *state, cvy_position *position,
                                  char **from_out, int *skipped_out);

@@ -5,6 +5,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "machine/machine.h"
@@ -152,16 +153,25 @@ static cvy_optimizer choose_optimizer(const cvy_train_options *o)
 }
 
 /* What the machine does not have is better said before it is taken: the system would kill the process in silence. */
-static cvy_status check_memory(const cvy_session *session)
+static cvy_status check_memory(const cvy_session *session, int64_t batch, double bytes, const char *least)
 {
     char needed[CVY_UNIT_TEXT], there[CVY_UNIT_TEXT];
-    int64_t bytes = session->plan->persistent_bytes + session->plan->transient_bytes;
-    int64_t memory_bytes = session->machine.device.memory_bytes;
-    CVY_REQUIRE(memory_bytes == 0 || bytes <= memory_bytes, CVY_ERR_INFEASIBLE,
-                "%s takes %s of tensors at batch %lld, this machine has %s: a smaller batch takes less",
-                cvy_model_name(session->model), cvy_print_bytes((double)bytes, needed),
-                (long long)session->plan->options.batch, cvy_print_bytes((double)memory_bytes, there));
+    double memory_bytes = (double)session->machine.device.memory_bytes;
+    CVY_REQUIRE(memory_bytes == 0.0 || bytes <= memory_bytes, CVY_ERR_INFEASIBLE,
+                "%s takes %s%s of tensors at batch %lld, this machine has %s: a smaller batch takes less",
+                cvy_model_name(session->model), least, cvy_print_bytes(bytes, needed), (long long)batch,
+                cvy_print_bytes(memory_bytes, there));
     return CVY_OK;
+}
+
+/* The largest tensor alone: a plan has it, whatever else. Backends need seconds to plan for sizes beyond all reason. */
+static double count_least_bytes(const cvy_model *model, const cvy_plan_options *options)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < model->layers; i++) {
+        largest = cvy_max_i64(largest, cvy_shape_elements(&model->layer[i].output));
+    }
+    return (double)largest * (double)options->batch * (double)cvy_dtype_bytes(options->dtype);
 }
 
 static cvy_status make_plan(cvy_session *session, const cvy_train_options *options, bool training)
@@ -187,8 +197,10 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
     CVY_REQUIRE(!options->double_precision || !options->backend || strcmp(options->backend, "ref") == 0, CVY_ERR_INPUT,
                 "backend %s computes in single precision; double precision is for backend ref", options->backend);
     CVY_TRY(cvy_backend_chain_find(options->double_precision ? "ref" : options->backend, &wanted.backends));
+    CVY_TRY(check_memory(session, wanted.batch, count_least_bytes(session->model, &wanted), "at least "));
     CVY_TRY(cvy_plan_create(session->model, &wanted, &session->plan));
-    return check_memory(session);
+    return check_memory(session, wanted.batch,
+                        (double)(session->plan->persistent_bytes + session->plan->transient_bytes), "");
 }
 
 static cvy_status set_up(cvy_session *session, const cvy_train_options *options, bool training, bool with_data)

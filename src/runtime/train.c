@@ -80,7 +80,8 @@ static cvy_status finish_epoch(cvy_training *t, const epoch_start *start)
     CVY_TRY(evaluate_epoch(t, start, &result));
     double metric = t->session.classes ? result.validation_accuracy : -result.validation_loss;
     result.best = metric > p->best_metric;
-    if (p->sample == t->samples) {
+    result.whole = p->sample == t->samples;
+    if (result.whole) {
         turn_epoch(p, metric);
     } else {
         p->end_metric = isnan(metric) ? -HUGE_VAL : metric;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/train_internal.h"
@@ -17,6 +18,16 @@ static cvy_status check_position(const cvy_training *t, const char *from)
     return CVY_OK;
 }
 
+/* Parts that a batch goes through in; 0 where no layer can tell. */
+static int64_t find_micro_batches(const cvy_training *t)
+{
+    bool commits = false;
+    for (int i = 0; i < t->model->layers; i++) {
+        commits = commits || cvy_layer_kind_commits(t->model->layer[i].kind);
+    }
+    return commits ? cvy_max_i64(t->options->micro_batches, 1) : 0;
+}
+
 cvy_status cvy_training_start(cvy_training *t)
 {
     char *from = NULL;
@@ -30,6 +41,7 @@ cvy_status cvy_training_start(cvy_training *t)
                                  .seed = t->options->seed,
                                  .model_hash = cvy_model_hash(t->model),
                                  .batch = t->options->batch,
+                                 .micro_batches = find_micro_batches(t),
                                  .train_samples = t->samples};
     snprintf(t->position.data, sizeof t->position.data, "%s", cvy_data_kind_name(t->session.data));
     if (t->options->weights) {

@@ -189,14 +189,31 @@ static void store_element(cvy_dtype dtype, void *to, int64_t offset, double valu
     }
 }
 
-/* Step a logical index to its successor, last dimension fastest. */
-static void next_index(const cvy_shape *shape, int64_t *index)
+/* A logical index on its way through a tensor, and where its element lies. */
+typedef struct cursor {
+    const cvy_shape *shape;
+    cvy_layout layout;
+    int64_t index[CVY_MAX_DIMS];
+    int64_t offset;
+} cursor;
+
+static int64_t offset_along(const cvy_layout *layout, int dim, int64_t index)
 {
-    for (int i = shape->dims - 1; i >= 0; i--) {
-        if (++index[i] < shape->extent[i]) {
+    int64_t block = layout->block[dim];
+    return block == 1 ? index * layout->stride[dim] /* spares the division */
+                      : index / block * layout->stride[dim] + index % block * layout->inner_stride[dim];
+}
+
+/* Step to the successor, last dimension fastest; after the last element comes the first. */
+static void step(cursor *at)
+{
+    for (int i = at->shape->dims - 1; i >= 0; i--) {
+        int64_t next = at->index[i] + 1 < at->shape->extent[i] ? at->index[i] + 1 : 0;
+        at->offset += offset_along(&at->layout, i, next) - offset_along(&at->layout, i, at->index[i]);
+        at->index[i] = next;
+        if (next > 0) {
             return;
         }
-        index[i] = 0;
     }
 }
 
@@ -206,18 +223,19 @@ cvy_status cvy_tensor_copy(const cvy_tensor *source, const void *from, const cvy
     CVY_REQUIRE(elements == cvy_shape_elements(&target->shape), CVY_ERR_ARG,
                 "a copy of %lld elements into %lld", (long long)elements,
                 (long long)cvy_shape_elements(&target->shape));
-    cvy_layout in = cvy_tensor_layout(source);
-    cvy_layout out = cvy_tensor_layout(target);
-    if (out.elements != elements) {
-        memset(to, 0, (size_t)(out.elements * cvy_dtype_bytes(target->dtype)));
+    cursor in = {.shape = &source->shape, .layout = cvy_tensor_layout(source)};
+    cursor out = {.shape = &target->shape, .layout = cvy_tensor_layout(target)};
+    if (out.layout.elements != elements) {
+        memset(to, 0, (size_t)(out.layout.elements * cvy_dtype_bytes(target->dtype)));
     }
-    int64_t at_in[CVY_MAX_DIMS] = {0};
-    int64_t at_out[CVY_MAX_DIMS] = {0};
+    bool alike = out.layout.elements == elements && cvy_tensor_same_layout(source, target);
     for (int64_t i = 0; i < elements; i++) {
-        double value = load_element(source->dtype, from, cvy_layout_offset(&in, at_in));
-        store_element(target->dtype, to, cvy_layout_offset(&out, at_out), value);
-        next_index(&source->shape, at_in);
-        next_index(&target->shape, at_out);
+        store_element(target->dtype, to, alike ? i : out.offset,
+                      load_element(source->dtype, from, alike ? i : in.offset));
+        if (!alike) {
+            step(&in);
+            step(&out);
+        }
     }
     return CVY_OK;
 }
@@ -226,13 +244,12 @@ void cvy_tensor_fill(const cvy_tensor *target, void *to, double (*value)(const v
                      const void *context)
 {
     int64_t elements = cvy_shape_elements(&target->shape);
-    cvy_layout layout = cvy_tensor_layout(target);
-    int64_t at[CVY_MAX_DIMS] = {0};
-    if (layout.elements != elements) {
-        memset(to, 0, (size_t)(layout.elements * cvy_dtype_bytes(target->dtype)));
+    cursor at = {.shape = &target->shape, .layout = cvy_tensor_layout(target)};
+    if (at.layout.elements != elements) {
+        memset(to, 0, (size_t)(at.layout.elements * cvy_dtype_bytes(target->dtype)));
     }
     for (int64_t i = 0; i < elements; i++) {
-        store_element(target->dtype, to, cvy_layout_offset(&layout, at), value(context, i));
-        next_index(&target->shape, at);
+        store_element(target->dtype, to, at.offset, value(context, i));
+        step(&at);
     }
 }

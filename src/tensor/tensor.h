@@ -33,7 +33,7 @@ typedef enum cvy_format {
     CVY_FORMAT_W_O48,         /**< Ohwi48o */
     CVY_FORMAT_W_O64,         /**< Ohwi64o */
     CVY_FORMAT_W_HWIO_G16,    /**< hwioG16g: depthwise, channels last */
-    CVY_FORMAT_W_IO_O16I16,   /**< IOhw16o16i: gradients of 1x1 convolutions, channels last */
+    CVY_FORMAT_W_IO_O16I16,   /**< IOhw16o16i: gradients of 1x1 convolutions */
     CVY_FORMAT_COUNT
 } cvy_format;
 

@@ -227,6 +227,21 @@ static void test_strided_1x1_gradient_is_right_every_time(void **state)
     }
 }
 
+/* 65536 x 65536 positions are 2^32, which the library's int takes for 0; a pooling would divide by it. */
+static void test_planes_beyond_int_are_refused(void **state)
+{
+    (void)state;
+    const test_shape shape = CASE("plane of 2^32", POOL_AVERAGE(true, SQUARE(2, 2, 1, 0)), DIMS(1, 8, 65536, 65536));
+    const test_shape within = CASE("plane of 2^16", POOL_AVERAGE(true, SQUARE(2, 2, 1, 0)), DIMS(1, 8, 256, 256));
+    cvy_op op;
+    assert_true(make_op(&within, CVY_PASS_FORWARD, CVY_F32, &op));
+    set_formats(&op, CVY_FORMAT_CHANNELS_LAST, CVY_FORMAT_PLAIN);
+    assert_true(cvy_backend_onednn.quality(&op) != CVY_QUALITY_NONE || !__builtin_cpu_supports("avx2"));
+    assert_true(make_op(&shape, CVY_PASS_FORWARD, CVY_F32, &op));
+    set_formats(&op, CVY_FORMAT_CHANNELS_LAST, CVY_FORMAT_PLAIN);
+    assert_int_equal(cvy_backend_onednn.quality(&op), CVY_QUALITY_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +250,7 @@ int main(void)
         cmocka_unit_test(test_batch_norm_runs_in_place),
         cmocka_unit_test(test_run_keeps_to_its_scratch),
         cmocka_unit_test(test_what_it_cannot_do_is_refused),
+        cmocka_unit_test(test_planes_beyond_int_are_refused),
         cmocka_unit_test(test_create_survives_want_of_memory),
         cmocka_unit_test(test_threads_make_and_run_kernels_at_once),
         cmocka_unit_test(test_strided_1x1_gradient_is_right_every_time),

@@ -41,6 +41,29 @@ static void test_old_message_may_be_an_argument(void **state)
 }
 
 /* The record has 1024 bytes: 1023 characters and the end. Context is cut to 511 so that the cause still shows. */
+/* The border cases of UTF-8: a byte of none is '?', and so is each of a character that is too long, beyond, or cut. */
+static void test_words_are_utf_8(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *found, *told;
+    } cases[] = {
+        {"\u00a0\u07ff\u0800\xed\x9f\xbf\xee\x80\x80\uffff\U00010000\U0010ffff", NULL},
+        {"caf\xe9.yaml", "caf?.yaml"},
+        {"\xc2\x9b" "2J", "??2J"},      /* C1's CSI, which steers terminals as ESC [ does */
+        {"\xc1\xbf\xe0\x9f\xbf\xf0\x8f\xbf\xbf", "?????????"},
+        {"\xed\xa0\x80\xf4\x90\x80\x80\xf5\xff", "?????????"},
+        {"\xe2\x82", "??"},
+        {"\xe2\x82z", "??z"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cvy_error_set("%s", cases[i].found);
+        assert_string_equal(cvy_error_message(), cases[i].told ? cases[i].told : cases[i].found);
+        cvy_error_prepend("%s", cases[i].found);
+        assert_null(strpbrk(cvy_error_message(), "\x9b\xff"));
+    }
+}
+
 static void test_long_words_are_cut_not_overrun(void **state)
 {
     (void)state;
@@ -49,6 +72,10 @@ static void test_long_words_are_cut_not_overrun(void **state)
     words[sizeof words - 1] = '\0';
     (void)cvy_fail(CVY_ERR_INPUT, "%s", words);
     assert_int_equal(strlen(cvy_error_message()), 1023);
+    (void)cvy_fail(CVY_ERR_INPUT, "%s: cause", words);
+    assert_int_equal(strlen(cvy_error_message()), 1023);
+    assert_string_equal(cvy_error_message() + 1023 - 10, "www: cause");
+    assert_memory_equal(cvy_error_message() + 511, "w...w", 5);
     (void)cvy_fail(CVY_ERR_INPUT, "cause");
     (void)cvy_fail_within(CVY_ERR_INPUT, "%s", words);
     assert_int_equal(strlen(cvy_error_message()), 511 + strlen(": cause"));
@@ -164,6 +191,7 @@ int main(void)
         cmocka_unit_test(test_context_goes_in_front),
         cmocka_unit_test(test_old_message_may_be_an_argument),
         cmocka_unit_test(test_control_characters_do_not_get_through),
+        cmocka_unit_test(test_words_are_utf_8),
         cmocka_unit_test(test_long_words_are_cut_not_overrun),
         cmocka_unit_test(test_threads_have_records_of_their_own),
         cmocka_unit_test(test_macros_pass_the_first_failure_up),

@@ -217,7 +217,7 @@ static void test_values_are_checked(void **state)
                    "--batch: expected a count (N or N/rank) from 1 to 4096, found '8/ranks'");
     expect_message("paint w --epochs 1.5", "--epochs: expected a whole number of at least 1, found '1.5'");
     expect_message("paint w --epochs 99999999999999999999",
-                   "--epochs: expected a whole number of at least 1, found '99999999999999999999'");
+                   "--epochs: expected a whole number from 1 to 1e+18, found '99999999999999999999'");
     expect_message("paint w --epochs 4/rank", "--epochs: expected a whole number of at least 1, found '4/rank'");
     expect_message("paint w --lr nan", "--learning-rate: expected a number from 0 to 10, found 'nan'");
     expect_message("paint w --lr inf", "--learning-rate: expected a number from 0 to 10, found 'inf'");

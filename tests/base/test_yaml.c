@@ -189,6 +189,9 @@ static void test_anchors_aliases_and_tags_are_refused(void **state)
     assert_refused("&a key: 1\n", 10, "f.yaml:1: anchors and aliases are not accepted");
     assert_refused("a: !!binary AAAA\n", 17, "f.yaml:1: tags are not accepted");
     assert_refused("a: !evil {}\n", 12, "f.yaml:1: tags are not accepted");
+    assert_refused("# x\n%TAG ! tag:x,1:\n--- a\n", 26, "f.yaml:2: tags are not accepted, found %TAG");
+    assert_refused("\xef\xbb\xbf%TAG ! tag:x,1:\n--- a\n", 25, "f.yaml:1: tags are not accepted, found %TAG");
+    assert_refused("%YAML 1.1\r%TAG ! tag:x,1:\r--- a\r", 32, "f.yaml:1: tags are not accepted, found %TAG");
 }
 
 /* Both styles of nesting; 32 is the limit and passes, one more does not. */

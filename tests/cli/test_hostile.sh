@@ -82,6 +82,8 @@ done
 model ":4: anchors and aliases are not accepted" "$head  - &a {name: a, kind: relu}\n  - *a\n$end"
 model ":1: anchors and aliases are not accepted" '<<: *a\n'
 model ":1: tags are not accepted, found '!!python/object'" 'name: !<!!python/object> x\n'
+model ":1: tags are not accepted, found %TAG" "$(seq -f '%%TAG !%.0f! x' 10000)"
+model ":1: not YAML: invalid leading UTF-8 octet" '\xff\xfea\0:\0'
 model ":1: nested deeper than 32" "$(repeat 100000 '[')"
 model ":1: nested deeper than 32" "$(repeat 100000 '{a: ')"
 model ":1: nested deeper than 32" "$(repeat 100000 '- ')"
@@ -95,6 +97,12 @@ model ":1: holds nothing" '\n# nothing\n'
 model ":1: expected a mapping of options" '[]'
 model ":1: expected a mapping of options" '--- |\n a\n'
 model ":3: layers: expected a list of layers" 'name: m\ninput: [1]\nlayers: {}\n'
+
+for control in '\\e' '\\a' '\\x9b' '\\u0085'; do
+    model ":1: name: expected at most 200 bytes, no control characters" \
+        "name: \"a${control}2J\"\ninput: [1]\nlayers: []\n"
+done
+model ":1: name: expected at most 200 bytes" "name: $(repeat 201 a)\ninput: [1]\nlayers: []\n"
 
 # size: a limit that is told, and up to it no time that grows faster than the file
 generate() { # COUNT KIND: a line a layer, the last but one of that kind
@@ -136,6 +144,7 @@ for batch in 0 -1 9223372036854775807 9223372036854775808 1e3 nan 0x10 ' 5' 5/no
         "$convoy" model lenet5 --batch "$batch"
 done
 bounded 160000 2 "error: --batch: expected N[/rank], found nothing" "$convoy" model lenet5 --batch ''
+bounded 160000 2 "a.yaml: File name too long" "$convoy" model "./$(repeat 5000 a).yaml"
 bounded 160000 2 "error: resnet50: classes: found '0', expected a whole number from 1" \
     "$convoy" model resnet50:classes=0
 bounded 160000 2 "error: resnet50: size: found '9223372036854775808', expected a whole number" \
@@ -145,12 +154,14 @@ bounded 160000 2 "error: lenet5: options '$(repeat 60 a)...', expected key=value
 
 "$convoy" train --help >/dev/null 2>&1 || finish # a plan-only build reads models alone
 
-bounded 1000000 4 "error: lenet5 takes 1.83 TB of tensors at batch 16777216" \
+bounded 1000000 4 "B of tensors at batch 16777216, this machine has " \
     "$convoy" bench lenet5 --batch 16777216 --iterations 1 --threads 1
 for rate in nan inf 1e999 -1; do
     bounded 400000 2 "error: --learning-rate: expected a number from 0 to 1000000, found '$rate'" \
         "$convoy" train lenet5 --data digits --lr $rate --out run
 done
+bounded 400000 2 "error: --seed: expected a whole number from 0 to 9007199254740992, found '9223372036854775807'" \
+    "$convoy" train lenet5 --data digits --seed 9223372036854775807 --out run
 [ ! -e run ] || fail "a refused option left a run"
 
 # data WORDS [OPTION...]: the folder set is refused

@@ -13,6 +13,36 @@ resnet18 11689512
 resnet50 25557032
 END
 
+# options that make no sense, of every model: one line that names the model and the option, at once
+names=$("$convoy" model --list --json | grep -o '"name":"[^"]*","help":"[^"]*","options"' | cut -d '"' -f 4)
+[ "$(wc -w <<<"$names")" -ge 22 ] || fail "models of the zoo: $names"
+for model in $names; do
+    last=classes
+    [ "$model" = cosmoflow ] && last=outputs
+    for option in size=1 size=-3 size=0 size=65537 size=99999999999999999999 size=[64,0] size=1e9 channels=0 \
+        channels=-1 channels=4294967297 $last=0 $last=-1 $last=9223372036854775808; do
+        timeout 10 "$convoy" model "$model:$option" >out 2>err
+        [ $? -eq 2 ] || fail "$model:$option ended with $?, expected 2: $(cat err)"
+        [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] || fail "$model:$option: expected one line: $(cat out err)"
+        has err "error: $model: ${option%%=*}: found '"
+    done
+done
+
+# sizes that are allowed, but that no machine has the memory for, are as quick to say so
+if "$convoy" bench --help >/dev/null 2>&1; then
+    for model in $names; do
+        case $model in
+        cosmoflow) size=512 ;;
+        unet3d) size=1024 ;;
+        *) size=65536 ;;
+        esac
+        timeout 10 "$convoy" bench "$model:size=$size,channels=65536" --batch 64 >out 2>err
+        [ $? -eq 4 ] || fail "$model of size $size ended with $?, expected 4: $(cat err)"
+        [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] || fail "$model of size $size: expected one line: $(cat out err)"
+        has err "a smaller batch takes less"
+    done
+fi
+
 # keys of the contract, in its order, on one line
 "$convoy" model lenet5 --json >json
 [ "$(wc -l <json)" -eq 1 ] || fail "the JSON takes more than one line"

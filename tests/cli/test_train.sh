@@ -36,6 +36,15 @@ has err "at step 10"
 expect 2 "$convoy" train --resume run --epochs 3 --batch 16
 has err "error: --batch 16: the run began with 32"
 
+# steps that end within an epoch are told as what they are, and a resumed run makes the epoch whole
+expect 0 "$convoy" train lenet5 $small --steps 7 --out part
+has err "epoch 1 in part  loss "
+expect 0 "$convoy" train --resume part --steps 10
+has err "epoch 1 done  loss "
+[ "$(grep -c '"event":"epoch"' part/metrics.jsonl)" -eq 1 ] || fail "the part of an epoch stays in the metrics"
+cmp -s part/checkpoints/step-00000010/model.safetensors run/checkpoints/step-00000010/model.safetensors ||
+    fail "an epoch in two parts ends with other weights"
+
 # interrupted and resumed: the same weights, bit by bit, as in one go
 expect 0 "$convoy" train lenet5 $small --epochs 2 --out whole --quiet
 [ ! -s err ] || fail "--quiet: $(cat err)"

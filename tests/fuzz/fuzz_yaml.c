@@ -17,6 +17,8 @@ static void plan_model(const cvy_model *model, uint64_t choice)
     const cvy_plan_options options = {.batch = batch[choice % BATCHES],
                                       .tail_batch = choice & 16 && choice % BATCHES ? 2 : 0,
                                       .dtype = choice & 32 ? CVY_F64 : CVY_F32,
+                                      .micro_batches = choice % BATCHES ? (int)(choice >> 12 & 3) : 1,
+                                      .recompute = (cvy_recompute)(choice >> 14 & 3) % (CVY_RECOMPUTE_ALL + 1),
                                       .training = choice & 64,
                                       .optimizer = {.kind = choice & 128 ? CVY_OPTIMIZER_LAMB : CVY_OPTIMIZER_SGD,
                                                     .params = {.momentum = 0.9}},

@@ -53,6 +53,20 @@ static inline void assert_shape(const cvy_shape *shape, const char *expected)
     assert_string_equal(cvy_shape_print(shape, text), expected);
 }
 
+static inline void assert_layer_shape(const cvy_model *model, const char *layer, const char *expected)
+{
+    int index = cvy_model_find_layer(model, layer);
+    assert_true(index >= 0);
+    assert_shape(&model->layer[index].output, expected);
+}
+
+static inline void assert_parameters(const char *text, int64_t expected)
+{
+    cvy_model *model = open_model(text);
+    assert_int_equal(cvy_model_parameters(model), expected);
+    cvy_model_destroy(&model);
+}
+
 /* A model of one input shape, to which layers are tried. */
 static inline cvy_model *start_model(cvy_shape input)
 {

@@ -10,7 +10,8 @@
 #include "base/memory.h"
 #include "plan/plan.h"
 
-static const char *const models[] = {"lenet5", "cifar10-quick", "resnet18:size=64", "cosmoflow:size=32"};
+static const char *const models[] = {"lenet5", "cifar10-quick", "resnet18:size=64", "cosmoflow:size=32",
+                                     "unet3d:size=16,width=8"};
 enum { MODELS = sizeof models / sizeof models[0] };
 
 /* A training plan by rule (blocks of 8) or for a backend. */
@@ -291,6 +292,27 @@ static void test_every_failing_allocation_is_survived(void **state)
     cvy_model_destroy(&model);
 }
 
+/* By rule weights lie as oneDNN takes them: what a convolution wants backward a transposed one wants forward. */
+static void test_transposed_convolutions_swap_the_formats_of_weights(void **state)
+{
+    (void)state;
+    cvy_model *model = NULL;
+    assert_int_equal(cvy_model_open("unet3d:size=16,width=8", &model), CVY_OK);
+    cvy_plan *plan = make_plan(model, NULL);
+    const cvy_layer_formats *conv = &plan->formats[cvy_model_find_layer(model, "down2.conv1")];
+    const cvy_layer_formats *up = &plan->formats[cvy_model_find_layer(model, "up2.up")];
+    assert_int_equal(conv->input, CVY_FORMAT_C8);
+    assert_int_equal(conv->weight, CVY_FORMAT_W_I8O8);
+    assert_int_equal(conv->weight_backward, CVY_FORMAT_W_O8I8);
+    assert_int_equal(conv->gradient, CVY_FORMAT_W_I8O8);
+    assert_int_equal(up->input, CVY_FORMAT_C8);
+    assert_int_equal(up->weight, CVY_FORMAT_W_O8I8);
+    assert_int_equal(up->weight_backward, CVY_FORMAT_W_I8O8);
+    assert_int_equal(up->gradient, CVY_FORMAT_W_I8O8);
+    cvy_plan_destroy(&plan);
+    cvy_model_destroy(&model);
+}
+
 static void test_options_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
@@ -373,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_memory_breakdown_sums_up),
         cmocka_unit_test(test_every_failing_allocation_is_survived),
         cmocka_unit_test(test_hash_tells_schedules_apart),
+        cmocka_unit_test(test_transposed_convolutions_swap_the_formats_of_weights),
         cmocka_unit_test(test_options_that_make_no_sense_are_refused),
         cmocka_unit_test(test_sizes_beyond_64_bits_are_infeasible),
     };

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Make the reference values that tests/runtime/test_reference.c compares with: one training step of PyTorch in double.
 
-Run by hand where PyTorch is at hand (made with 1.13): python3 tests/reference/make_reference.py [NET ...]
+Run by hand where PyTorch and torchvision are at hand (made with 1.13, 0.14):
+python3 tests/reference/make_reference.py [NET ...]
 The tests read the JSON files alone. README.md beside this file says what is in them.
 """
 import json
@@ -10,6 +11,7 @@ import sys
 
 import numpy
 import torch
+import torchvision
 from torch import nn
 from torch.nn import functional
 
@@ -53,14 +55,17 @@ def spread(name, shape):
 
 
 def initial_value(name, shape):
-    """The value of a parameter or statistic before the step, by its key and shape."""
+    """The value of a parameter or statistic before the step, by its key and shape; exact in single precision."""
+    value = spread(name, shape)
     if len(shape) > 1:
-        return spread(name, shape) * float(numpy.sqrt(6.0 / (numpy.prod(shape) / shape[0])))
-    if name.endswith(".weight"):
-        return 1.0 + 0.125 * spread(name, shape)
-    if name.endswith(".running_var"):
-        return 1.0 + 0.25 * spread(name, shape)
-    return 0.125 * spread(name, shape)
+        value = value * float(numpy.sqrt(6.0 / (numpy.prod(shape) / shape[0])))
+    elif name.endswith(".weight"):
+        value = 1.0 + 0.125 * value
+    elif name.endswith(".running_var"):
+        value = 1.0 + 0.25 * value
+    else:
+        value = 0.125 * value
+    return value.float().double()
 
 
 # ---- the nets, written out with the keys of Convoy's zoo ----
@@ -108,10 +113,22 @@ def conv(inputs, outputs, kernel, stride):
     return nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False)
 
 
+class SqueezeExcitation(nn.Module):
+    """Of SE-ResNets: through a 16th of the channels."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.fc1, self.fc2 = nn.Conv2d(channels, channels // 16, 1), nn.Conv2d(channels // 16, channels, 1)
+
+    def forward(self, x):
+        gate = functional.relu(self.fc1(x.mean((2, 3), keepdim=True)))
+        return x * torch.sigmoid(self.fc2(gate))
+
+
 class Block(nn.Module):
     """A basic block (kernels 3, 3) or a bottleneck (kernels 1, 3, 1; the 3x3 halves)."""
 
-    def __init__(self, inputs, width, stride, bottleneck):
+    def __init__(self, inputs, width, stride, bottleneck, excite=False):
         super().__init__()
         outputs = 4 * width if bottleneck else width
         kernels = (1, 3, 1) if bottleneck else (3, 3)
@@ -123,6 +140,7 @@ class Block(nn.Module):
             setattr(self, f"conv{i + 1}", conv(channels, filters, kernel, stride if i == halves else 1))
             setattr(self, f"bn{i + 1}", nn.BatchNorm2d(filters))
             channels = filters
+        self.se = SqueezeExcitation(outputs) if excite else nn.Identity()
         self.downsample = None
         if stride != 1 or inputs != outputs:
             self.downsample = nn.Sequential(conv(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs))
@@ -132,11 +150,11 @@ class Block(nn.Module):
         for i in range(1, self.length + 1):
             y = getattr(self, f"bn{i}")(getattr(self, f"conv{i}")(y))
             y = functional.relu(y) if i < self.length else y
-        return functional.relu(y + (self.downsample(x) if self.downsample else x))
+        return functional.relu(self.se(y) + (self.downsample(x) if self.downsample else x))
 
 
 class ResNet(nn.Module):
-    def __init__(self, blocks, bottleneck):
+    def __init__(self, blocks, bottleneck, excite=False, classes=1000):
         super().__init__()
         self.conv1, self.bn1 = conv(3, 64, 7, 2), nn.BatchNorm2d(64)
         channels = 64
@@ -144,10 +162,10 @@ class ResNet(nn.Module):
             layer = []
             for i in range(count):
                 width = 64 << stage
-                layer.append(Block(channels, width, 2 if stage and not i else 1, bottleneck))
+                layer.append(Block(channels, width, 2 if stage and not i else 1, bottleneck, excite))
                 channels = 4 * width if bottleneck else width
             setattr(self, f"layer{stage + 1}", nn.Sequential(*layer))
-        self.fc = nn.Linear(channels, 1000)
+        self.fc = nn.Linear(channels, classes)
 
     def forward(self, x):
         x = functional.max_pool2d(functional.relu(self.bn1(self.conv1(x))), 3, 2, 1)
@@ -251,6 +269,67 @@ class Excitation(nn.Module):
         return self.head.fc2(torch.tanh(self.head.fc1(x.mean((2, 3)))))
 
 
+def vision(name, hidden=None, **settings):
+    """torchvision's net, without anything random."""
+    net = getattr(torchvision.models, name)(num_classes=10, **settings)
+    if hidden:  # AlexNet and VGG with a small head
+        dense = [i for i, module in enumerate(net.classifier) if isinstance(module, nn.Linear)]
+        widths = [net.classifier[dense[0]].in_features, hidden, hidden, 10]
+        for k, i in enumerate(dense):
+            net.classifier[i] = nn.Linear(widths[k], widths[k + 1])
+    for module in net.modules():
+        if isinstance(module, (nn.Dropout, torchvision.ops.StochasticDepth)):
+            module.p = 0.0
+    return net
+
+
+class UNet3d(nn.Module):
+    """Three levels; a level down has filters w, 2 w, a level up 2 w, 2 w."""
+
+    def __init__(self, width, dice):
+        super().__init__()
+        self.dice = dice
+        channels = 1
+        for level in range(4):
+            setattr(self, f"down{level + 1}", self.level(channels, width << level, 2 * width << level))
+            channels = 2 * width << level
+        for level in (3, 2, 1):
+            filters = width << level
+            up = self.level(3 * filters, filters, filters)
+            up.up = nn.ConvTranspose3d(2 * filters, 2 * filters, 2, 2, bias=False)
+            setattr(self, f"up{level}", up)
+        self.head = nn.Conv3d(2 * width, 3, 1)
+
+    @staticmethod
+    def level(inputs, first, second):
+        level = nn.Module()
+        level.conv1, level.bn1 = nn.Conv3d(inputs, first, 3, padding=1, bias=False), nn.BatchNorm3d(first)
+        level.conv2, level.bn2 = nn.Conv3d(first, second, 3, padding=1, bias=False), nn.BatchNorm3d(second)
+        return level
+
+    @staticmethod
+    def pass_level(level, x):
+        return functional.relu(level.bn2(level.conv2(functional.relu(level.bn1(level.conv1(x))))))
+
+    def forward(self, x):
+        skips = []
+        for level in (self.down1, self.down2, self.down3):
+            skips.append(self.pass_level(level, x))
+            x = functional.max_pool3d(skips[-1], 2)
+        x = self.pass_level(self.down4, x)
+        for level, skip in zip((self.up3, self.up2, self.up1), reversed(skips)):
+            x = self.pass_level(level, torch.cat((skip, level.up(x)), 1))
+        return self.head(x)
+
+    def loss(self, output, label):
+        if not self.dice:
+            return functional.cross_entropy(output, label)
+        share = output.softmax(1)
+        true = functional.one_hot(label, output.shape[1]).movedim(-1, 1)
+        space = (2, 3, 4)
+        return (1 - (2 * (share * true).sum(space) + 1) / (share.sum(space) + true.sum(space) + 1)).mean()
+
+
 # file: model as the command line names it (a path counts from the root of the tree), net, shape of a batch, classes
 # (0: a regression), optimizer, samples kept
 NETS = {
@@ -262,6 +341,23 @@ NETS = {
     "googlenet-32": ("googlenet:size=32,dropout=0", GoogLeNet, (4, 3, 32, 32), 1000, "momentum", 6),
     "resnet18-64": ("resnet18:size=64", lambda: ResNet((2, 2, 2, 2), False), (3, 3, 64, 64), 1000, "momentum", 32),
     "excitation": ("tests/data/models/excitation.yaml", Excitation, (4, 3, 12, 10), 5, "momentum", 64),
+    "alexnet-63": ("alexnet:size=63,hidden=64,classes=10,dropout=0", lambda: vision("alexnet", 64), (2, 3, 63, 63), 10,
+                   "momentum", 32),
+    "vgg11-32": ("vgg11:size=32,hidden=32,classes=10,dropout=0", lambda: vision("vgg11", 32), (1, 3, 32, 32), 10,
+                 "momentum", 32),
+    "densenet121-64": ("densenet121:size=64,classes=10", lambda: vision("densenet121"), (4, 3, 64, 64), 10, "momentum",
+                       2),
+    "mobilenet-v2-64": ("mobilenet-v2:size=64,classes=10,dropout=0", lambda: vision("mobilenet_v2"), (4, 3, 64, 64), 10,
+                        "momentum", 8),
+    "efficientnet-b0-64": ("efficientnet-b0:size=64,classes=10,dropout=0,stochastic-depth=0",
+                           lambda: vision("efficientnet_b0"), (4, 3, 64, 64), 10, "momentum", 6),
+    "inception-v3-75": ("inception-v3:size=75,classes=10,dropout=0",
+                        lambda: vision("inception_v3", aux_logits=False, init_weights=False), (5, 3, 75, 75), 10,
+                        "momentum", 4),
+    "se-resnet50-64": ("se-resnet50:size=64,classes=10", lambda: ResNet((3, 4, 6, 3), True, True, 10), (2, 3, 64, 64),
+                       10, "momentum", 8),
+    "unet3d-16": ("unet3d:size=16,width=4", lambda: UNet3d(4, False), (2, 1, 16, 16, 16), 3, "momentum", 12),
+    "unet3d-dice": ("unet3d:size=16,width=2,loss=dice", lambda: UNet3d(2, True), (2, 1, 16, 16, 16), 3, "momentum", 12),
     "resnet50-64": ("resnet50:size=64", lambda: ResNet((3, 4, 6, 3), True), (2, 3, 64, 64), 1000, "momentum", 12),
 }
 
@@ -291,6 +387,23 @@ def evaluate(net, x):
         return net(x)
 
 
+def make_label(output, classes):
+    """Labels for an output of a shape: values, a class of each sample, or one of each position."""
+    if not classes:
+        return spread("label", tuple(output))
+    if len(output) == 2:
+        return torch.arange(output[0]) % classes
+    return ((spread("label", (output[0], *output[2:])) + 1) / 2 * classes).floor().long()
+
+
+def find_loss(net, output, label):
+    if hasattr(net, "loss"):
+        return net.loss(output, label)
+    if label.is_floating_point():
+        return functional.mse_loss(output, label)
+    return functional.cross_entropy(output, label, label_smoothing=getattr(net, "label_smoothing", 0.0))
+
+
 def step(model, make, shape, classes, optimizer_name, samples):
     net = make()
     with torch.no_grad():
@@ -298,14 +411,12 @@ def step(model, make, shape, classes, optimizer_name, samples):
             if not key.endswith("num_batches_tracked"):
                 tensor.copy_(initial_value(key, tuple(tensor.shape)))
     x = spread("input", shape)
-    label = torch.arange(shape[0]) % classes if classes else spread("label", (shape[0], 4))
     initial_output = evaluate(net, x)
+    label = make_label(initial_output.shape, classes)
     net.train()
     optimizer, settings = make_optimizer(optimizer_name, net)
     output = net(x)
-    smoothing = getattr(net, "label_smoothing", 0.0)
-    loss = functional.cross_entropy(output, label, label_smoothing=smoothing) if classes else \
-        functional.mse_loss(output, label)
+    loss = find_loss(net, output, label)
     loss.backward()
     gradients = {key: digest(parameter.grad, samples) for key, parameter in net.named_parameters()}
     optimizer.step()

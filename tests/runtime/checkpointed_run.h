@@ -60,7 +60,8 @@ static inline cvy_position position_at(int64_t step)
 {
     return (cvy_position){.step = step, .epoch = 2, .sample = 37, .samples_total = INT64_C(1) << 60,
                           .epoch_loss_sum = 1.0 / 3, .epoch_correct = 5, .best_metric = -HUGE_VAL, .best_step = -1,
-                          .end_metric = 0.1, .batch = 48, .train_samples = INT64_C(1) << 50, .data = "cifar100",
+                          .end_metric = 0.1, .batch = 48, .micro_batches = 3, .train_samples = INT64_C(1) << 50,
+                          .data = "cifar100",
                           .seed = UINT64_MAX, .model_hash = UINT64_C(0x8000000000000001)};
 }
 

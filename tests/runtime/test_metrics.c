@@ -264,6 +264,36 @@ static void test_lines_that_are_none_of_ours_go(void **state)
     assert_lines(path, (const char *const[]){"step 1", "step 2", "step 3", NULL});
 }
 
+/* A text has at most 4096 bytes, of which each may be printed as 6: no line has 40,000. */
+static void test_a_line_that_no_run_writes_goes_whatever_its_length(void **state)
+{
+    enum { BYTES = 40000 };
+    static const char first[] = "{\"event\":\"step\",\"step\":1}\n{\"event\":\"step\",\"step\":2,\"text\":\"";
+    static const char last[] = "\"}\n{\"event\":\"step\",\"step\":3}\n";
+    static char text[BYTES + 256];
+    const char *path = test_path(*state, "metrics.jsonl");
+    memset(text, 'a', sizeof text);
+    memcpy(text, first, sizeof first - 1);
+    memcpy(text + sizeof first - 1 + BYTES, last, sizeof last - 1);
+    assert_true(put_test_file(path, text, sizeof first - 1 + BYTES + sizeof last - 1));
+    cvy_metrics *metrics = open_at(path, 3);
+    assert_int_equal(cvy_metrics_close(&metrics), CVY_OK);
+    assert_lines(path, (const char *const[]){"step 1", "step 3", NULL});
+}
+
+static void test_what_is_no_regular_file_is_refused_at_once(void **state)
+{
+    const char *pipe_path = test_path(*state, "pipe"), *endless = test_path(*state, "endless");
+    cvy_metrics *metrics = NULL;
+    assert_int_equal(mkfifo(pipe_path, 0600), 0);
+    assert_int_equal(symlink("/dev/zero", endless), 0);
+    assert_int_equal(cvy_metrics_open(pipe_path, 1, false, &metrics), CVY_ERR_IO);
+    assert_non_null(strstr(cvy_error_message(), "pipe: not a regular file"));
+    assert_int_equal(cvy_metrics_open(endless, 1, false, &metrics), CVY_ERR_IO);
+    assert_non_null(strstr(cvy_error_message(), "endless: not a regular file"));
+    assert_null(metrics);
+}
+
 static off_t size_of(const char *path)
 {
     struct stat info;
@@ -338,6 +368,8 @@ int main(void)
         IN_FOLDER(test_a_fresh_run_starts_the_file_anew),
         IN_FOLDER(test_what_was_said_within_an_epoch_goes),
         IN_FOLDER(test_lines_that_are_none_of_ours_go),
+        IN_FOLDER(test_a_line_that_no_run_writes_goes_whatever_its_length),
+        IN_FOLDER(test_what_is_no_regular_file_is_refused_at_once),
         IN_FOLDER(test_noting_a_step_allocates_nothing_and_epochs_show_at_once),
         IN_FOLDER(test_failures_are_told),
     };

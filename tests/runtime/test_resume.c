@@ -156,12 +156,31 @@ static void test_resume_keeps_the_order_of_samples(void **state)
     options.data = "digits";
     refuse_resume(model, &options, "saved with data of kind random, this run has digits");
     options.data = "random";
+    options.micro_batches = 2; /* no layer of lenet5 can tell */
     options.test_samples = 12; /* this, and how samples are read and rates go, may change */
     options.data_threads = 3;
     options.learning_rate = 0.005;
     options.checkpoint_every = 1;
     assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_OK);
     assert_int_equal(result.step, 6);
+    cvy_train_result_clear(&result);
+    cvy_model_destroy(&model);
+}
+
+/* Batch norms normalise each part of a batch by itself: with them, a run keeps its micro-batches. */
+static void test_resume_keeps_micro_batches_where_they_tell(void **state)
+{
+    cvy_model *model = open_model("resnet18:size=32,classes=10");
+    const char *run = test_path(*state, "run");
+    cvy_train_options options = small_options();
+    cvy_train_result result;
+    stop_after_one_step(model, run);
+    options.resume = run;
+    options.micro_batches = 2;
+    refuse_resume(model, &options, "saved with micro-batches 1, this run has 2");
+    options.micro_batches = 1;
+    options.steps = 2;
+    assert_int_equal(cvy_train(model, &options, NULL, &result), CVY_OK);
     cvy_train_result_clear(&result);
     cvy_model_destroy(&model);
 }
@@ -306,6 +325,7 @@ int main(void)
         IN_FOLDER(test_resume_refuses_what_does_not_fit),
         IN_FOLDER(test_a_stop_in_the_last_evaluation_is_made_up_for),
         IN_FOLDER(test_resume_keeps_the_order_of_samples),
+        IN_FOLDER(test_resume_keeps_micro_batches_where_they_tell),
         IN_FOLDER(test_resume_refuses_batches_that_do_not_meet),
         IN_FOLDER(test_steps_that_end_within_an_epoch_leave_no_trace),
         IN_FOLDER(test_a_stop_in_the_evaluation_within_an_epoch_is_made_up_for),

@@ -151,6 +151,9 @@ static void test_weight_offsets_by_hand(void **state)
     /* blocks of 16: o = 13 is block 0, lane 13 */
     assert_offset(CVY_FORMAT_W_I16O16, false, square, at, (((0 * 3 + 2) * 5 + 4) * 16 + 7) * 16 + 13);
     assert_offset(CVY_FORMAT_W_O16I16, false, square, at, (((0 * 3 + 2) * 5 + 4) * 16 + 13) * 16 + 7);
+    /* IOhw16o16i: blocks of i stand before those of o; 20 filters make two of them */
+    assert_offset(CVY_FORMAT_W_IO_O16I16, false, CVY_SHAPE(20, 40, 3, 5), AT(17, 39, 2, 4),
+                  ((((2 * 2 + 1) * 3 + 2) * 5 + 4) * 16 + 1) * 16 + 7);
     assert_offset(CVY_FORMAT_W_O16, false, square, at, ((2 * 5 + 4) * 9 + 7) * 16 + 13);
     assert_offset(CVY_FORMAT_W_O48, false, square, at, ((2 * 5 + 4) * 9 + 7) * 48 + 13);
     assert_offset(CVY_FORMAT_W_OI_O16, false, square, at, ((7 * 3 + 2) * 5 + 4) * 16 + 13);

@@ -13,12 +13,14 @@
  *   strided 1x1      the gradient of weights that it gets wrong; see is_sound()
  *   local response norm  its gradient wants a tensor kept from the forward pass
  *   concat           a copy is a copy, and beside whole blocks it has plain loops
+ *   planes           of 2^31 positions and more: it counts them in int, and may divide by what has become 0
  */
 #include "backend/onednn/problem.h"
 
 #include <string.h>
 
 #include "backend/onednn/format.h"
+#include "base/checked.h"
 
 /* An op's layouts by role; NULL where the op has no such operand. */
 typedef struct layouts {
@@ -223,12 +225,23 @@ int cvy_onednn_find_swap(const cvy_op *op, int i)
     return weights ? 1 + op->operand[i].tensor.grouped : 0; /* c,f to us, f,c to it */
 }
 
+static bool is_countable(const cvy_shape *shape)
+{
+    int64_t positions = 1;
+    for (int i = 2; i < shape->dims; i++) {
+        if (!cvy_mul_i64(positions, shape->extent[i], &positions) || positions > INT32_MAX) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool lay_out(const cvy_op *op, int free, layouts *all)
 {
     *all = (layouts){0};
     for (int i = 0; i < op->operands; i++) {
         cvy_tensor tensor = name_alike(op, i);
-        if (!cvy_onednn_layout_get(&tensor, &all->storage[i])) {
+        if (!is_countable(&tensor.shape) || !cvy_onednn_layout_get(&tensor, &all->storage[i])) {
             return false;
         }
         all->storage[i].swapped = cvy_onednn_find_swap(op, i);

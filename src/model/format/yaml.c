@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "model/model.h"
 
 typedef struct header {
@@ -37,8 +38,9 @@ static bool is_printable(const char *name)
 {
     enum { MOST_BYTES = 200 };
     size_t length = 0;
-    while (name[length] && length <= MOST_BYTES && (unsigned char)name[length] >= 0x20 && name[length] != 0x7f) {
-        length++;
+    int bytes;
+    while (length <= MOST_BYTES && (bytes = cvy_utf8_measure(name + length)) > 0) {
+        length += (size_t)bytes;
     }
     return !name[length] && length <= MOST_BYTES;
 }

@@ -50,3 +50,13 @@ const cvy_layer_kind *cvy_layer_kind_find(const char *name)
     }
     return NULL;
 }
+
+bool cvy_layer_kind_commits(const cvy_layer_kind *kind)
+{
+    for (int i = 0; i < kind->forward_passes; i++) {
+        if (kind->forward[i] == CVY_PASS_COMMIT) {
+            return true;
+        }
+    }
+    return false;
+}

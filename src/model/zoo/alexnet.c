@@ -7,6 +7,7 @@
 typedef struct alexnet_options {
     cvy_image_options image;
     double dropout;
+    int64_t hidden;
 } alexnet_options;
 
 /* 63 is the least of which three poolings leave something: 63 15 7 3 1. */
@@ -14,6 +15,8 @@ static const cvy_field fields[] = {
     CVY_IMAGE_FIELDS(alexnet_options, 224, 63, 3, 1000),
     {.name = "dropout", .type = CVY_FIELD_REAL, .offset = offsetof(alexnet_options, dropout), .value = 0.5,
      .minimum = 0, .maximum = 0.99, .help = "share that the dropouts before the dense layers drop"},
+    {.name = "hidden", .type = CVY_FIELD_INT, .offset = offsetof(alexnet_options, hidden), .value = 4096, .minimum = 1,
+     .maximum = CVY_MAX_CHANNELS, .help = "outputs of the two dense layers before the last"},
     {0},
 };
 
@@ -38,13 +41,14 @@ static cvy_status add_features(cvy_model *model, int *at)
 
 static cvy_status add_classifier(cvy_model *model, const alexnet_options *options, int *at)
 {
+    long long hidden = options->hidden;
     CVY_TRY(cvy_model_append(model, "adaptive-pool", "avgpool", at, "output: 6"));
     CVY_TRY(cvy_model_append(model, "flatten", "flatten", at, " "));
     CVY_TRY(cvy_model_append(model, "dropout", "classifier.0", at, "probability: %g", options->dropout));
-    CVY_TRY(cvy_model_append(model, "dense", "classifier.1", at, "outputs: 4096"));
+    CVY_TRY(cvy_model_append(model, "dense", "classifier.1", at, "outputs: %lld", hidden));
     CVY_TRY(cvy_model_append(model, "relu", "classifier.2", at, " "));
     CVY_TRY(cvy_model_append(model, "dropout", "classifier.3", at, "probability: %g", options->dropout));
-    CVY_TRY(cvy_model_append(model, "dense", "classifier.4", at, "outputs: 4096"));
+    CVY_TRY(cvy_model_append(model, "dense", "classifier.4", at, "outputs: %lld", hidden));
     CVY_TRY(cvy_model_append(model, "relu", "classifier.5", at, " "));
     CVY_TRY(cvy_model_append(model, "dense", "classifier.6", at, "outputs: %lld", (long long)options->image.classes));
     return cvy_model_append(model, "softmax-cross-entropy", "loss", at, " ");

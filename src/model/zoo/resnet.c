@@ -4,6 +4,9 @@
  * and initialisation of torchvision: parameters are named as in its state_dict. Version 1 halves in the first 1x1
  * convolution of a bottleneck, as the paper does, 1.5 in the 3x3, as torchvision does. Layers without parameters have
  * no state_dict keys, so their names ("layer1.0.relu1", "layer1.0.add") are free.
+ *
+ * SE-ResNet-50 (Hu, Shen, Sun, "Squeeze-and-excitation networks", arXiv:1709.01507) excites the channels of each branch
+ * behind its last norm, through a 16th of them. torchvision has none; "layer1.0.se.fc1" is timm's name.
  */
 #include <stdio.h>
 
@@ -32,6 +35,7 @@ typedef struct variant {
     bool bottleneck;
     int groups;           /* of the 3x3 convolution of a bottleneck */
     int group_width;      /* filters of a group where a stage has 64; 64 with one group is ResNet */
+    bool excite;          /* squeeze-excitation in each block */
 } variant;
 
 /* One residual block under construction. */
@@ -44,8 +48,11 @@ typedef struct block {
     int stride;
     bool project;         /* the shortcut needs a convolution */
     bool bottleneck;
+    bool excite;
     int version;
 } block;
+
+enum { REDUCTION = 16 };  /* of an excitation, the paper's */
 
 typedef struct convolution {
     int filters, kernel, stride, groups;
@@ -97,6 +104,10 @@ static cvy_status append_block(const block *b, int *at)
         convolution fit = {b->outputs, 1, b->stride, 1};
         CVY_TRY(append_conv_norm(b, "downsample.0", "downsample.1", fit, &shortcut));
     }
+    if (b->excite) {
+        snprintf(name, sizeof name, "%s.se", b->path);
+        CVY_TRY(cvy_zoo_append_excitation(b->model, name, b->outputs / REDUCTION, "relu", at));
+    }
     snprintf(name, sizeof name, "%s.add", b->path);
     CVY_TRY(cvy_model_append_add(b->model, name, *at, shortcut, at));
     return append_relu(b, "relu", at);
@@ -115,6 +126,7 @@ static cvy_status append_stages(cvy_model *model, const variant *v, int version,
                        .outputs = v->bottleneck ? 4 * filters : filters,
                        .stride = stage > 0 && i == 0 ? 2 : 1,
                        .bottleneck = v->bottleneck,
+                       .excite = v->excite,
                        .version = version};
             b.project = b.stride != 1 || channels != b.outputs;
             snprintf(b.path, sizeof b.path, "layer%d.%d", stage + 1, i);
@@ -161,16 +173,18 @@ static cvy_status build(const char *name, const void *options, const variant *v,
                                             .build = build_##symbol}
 
 RESNET(resnet18, "resnet18", fields_basic, "ResNet-18, torchvision's: 11,689,512 parameters",
-       {{2, 2, 2, 2}, false, 1, 64});
+       {{2, 2, 2, 2}, false, 1, 64, false});
 RESNET(resnet34, "resnet34", fields_basic, "ResNet-34, torchvision's: 21,797,672 parameters",
-       {{3, 4, 6, 3}, false, 1, 64});
+       {{3, 4, 6, 3}, false, 1, 64, false});
 RESNET(resnet50, "resnet50", fields_bottleneck, "ResNet-50, torchvision's: 25,557,032 parameters",
-       {{3, 4, 6, 3}, true, 1, 64});
+       {{3, 4, 6, 3}, true, 1, 64, false});
 RESNET(resnet101, "resnet101", fields_bottleneck, "ResNet-101, torchvision's: 44,549,160 parameters",
-       {{3, 4, 23, 3}, true, 1, 64});
+       {{3, 4, 23, 3}, true, 1, 64, false});
 RESNET(resnet152, "resnet152", fields_bottleneck, "ResNet-152, torchvision's: 60,192,808 parameters",
-       {{3, 8, 36, 3}, true, 1, 64});
+       {{3, 8, 36, 3}, true, 1, 64, false});
 RESNET(resnext50_32x4d, "resnext50-32x4d", fields_bottleneck, "ResNeXt-50 32x4d, torchvision's: 25,028,904 parameters",
-       {{3, 4, 6, 3}, true, 32, 4});
+       {{3, 4, 6, 3}, true, 32, 4, false});
 RESNET(resnext101_32x4d, "resnext101-32x4d", fields_bottleneck, "ResNeXt-101 32x4d, the paper's: 44,177,704 parameters",
-       {{3, 4, 23, 3}, true, 32, 4});
+       {{3, 4, 23, 3}, true, 32, 4, false});
+RESNET(se_resnet50, "se-resnet50", fields_bottleneck, "SE-ResNet-50, the paper's: 28,088,024 parameters",
+       {{3, 4, 6, 3}, true, 1, 64, true});

@@ -18,7 +18,13 @@
     MODEL(resnext101_32x4d)   \
     MODEL(cosmoflow)          \
     MODEL(googlenet)          \
-    MODEL(densenet121)
+    MODEL(densenet121)        \
+    MODEL(inception_v3)       \
+    MODEL(se_resnet50)        \
+    MODEL(mobilenet_v2)       \
+    MODEL(efficientnet_b0)    \
+    MODEL(efficientnet_b4)    \
+    MODEL(unet3d)
 
 #define DECLARE(model) extern const cvy_zoo_entry cvy_zoo_##model;
 #define LIST(model) &cvy_zoo_##model,

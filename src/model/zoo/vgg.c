@@ -9,6 +9,7 @@
 typedef struct vgg_options {
     cvy_image_options image;
     double dropout;
+    int64_t hidden;
 } vgg_options;
 
 /* Five poolings halve; below 32 nothing is left. */
@@ -16,6 +17,8 @@ static const cvy_field fields[] = {
     CVY_IMAGE_FIELDS(vgg_options, 224, 32, 3, 1000),
     {.name = "dropout", .type = CVY_FIELD_REAL, .offset = offsetof(vgg_options, dropout), .value = 0.5, .minimum = 0,
      .maximum = 0.99, .help = "share that the dropouts behind the dense layers drop"},
+    {.name = "hidden", .type = CVY_FIELD_INT, .offset = offsetof(vgg_options, hidden), .value = 4096, .minimum = 1,
+     .maximum = CVY_MAX_CHANNELS, .help = "outputs of the two dense layers before the last"},
     {0},
 };
 
@@ -53,12 +56,13 @@ static cvy_status add_features(cvy_model *model, const variant *v, int *at)
 
 static cvy_status add_classifier(cvy_model *model, const vgg_options *options, int *at)
 {
+    long long hidden = options->hidden;
     CVY_TRY(cvy_model_append(model, "adaptive-pool", "avgpool", at, "output: 7"));
     CVY_TRY(cvy_model_append(model, "flatten", "flatten", at, " "));
-    CVY_TRY(cvy_model_append(model, "dense", "classifier.0", at, DENSE "4096"));
+    CVY_TRY(cvy_model_append(model, "dense", "classifier.0", at, DENSE "%lld", hidden));
     CVY_TRY(cvy_model_append(model, "relu", "classifier.1", at, " "));
     CVY_TRY(cvy_model_append(model, "dropout", "classifier.2", at, "probability: %g", options->dropout));
-    CVY_TRY(cvy_model_append(model, "dense", "classifier.3", at, DENSE "4096"));
+    CVY_TRY(cvy_model_append(model, "dense", "classifier.3", at, DENSE "%lld", hidden));
     CVY_TRY(cvy_model_append(model, "relu", "classifier.4", at, " "));
     CVY_TRY(cvy_model_append(model, "dropout", "classifier.5", at, "probability: %g", options->dropout));
     CVY_TRY(cvy_model_append(model, "dense", "classifier.6", at, DENSE "%lld", (long long)options->image.classes));

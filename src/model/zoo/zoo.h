@@ -33,4 +33,25 @@ cvy_status cvy_zoo_start(const char *name, int64_t channels, const cvy_axes *siz
 /** Check a built model and hand it over, or release it; @p status is that of building. */
 cvy_status cvy_zoo_end(cvy_status status, cvy_model *model, cvy_model **model_out);
 
+/** A convolution, its batch norm and what follows it. */
+typedef struct cvy_zoo_unit {
+    int filters, kernel, stride, groups;
+    const char *activation; /**< a kind of layer; NULL: none */
+} cvy_zoo_unit;
+
+/**
+ * Append torchvision's Conv2dNormActivation: "PATH.0" without bias, "PATH.1" and "PATH.2". Padding keeps the extent but
+ * for the stride.
+ */
+cvy_status cvy_zoo_append_unit(cvy_model *model, const char *path, cvy_zoo_unit unit, int *at);
+
+/**
+ * Append a squeeze-excitation (Hu, Shen, Sun, "Squeeze-and-excitation networks", arXiv:1709.01507): the mean of each
+ * channel goes through 1x1 convolutions "PATH.fc1" to @p squeeze channels and "PATH.fc2" back, both with biases, and
+ * what a sigmoid makes of it is the channel's factor.
+ *
+ * @param[in] activation  a kind of layer, between the two
+ */
+cvy_status cvy_zoo_append_excitation(cvy_model *model, const char *path, int squeeze, const char *activation, int *at);
+
 #endif
