@@ -5,15 +5,12 @@
  */
 #include "plan/builder.h"
 
-/*
- * Whether a layer's backward pass takes its gradient in two parts. Not where its output is to be made again first: the
- * parts are summed before that, so that one of them is held meanwhile.
- */
+/* Whether a layer's backward pass takes its gradient in two parts. */
 static bool takes_parts(const cvy_builder *b, int layer)
 {
     const cvy_layer *l = &b->model->layer[layer];
     cvy_op op = {0};
-    if (l->kind->flow != CVY_FLOW_OPS || b->layer[layer].dropped || cvy_fuse_leaves_gradient(b, layer)) {
+    if (l->kind->flow != CVY_FLOW_OPS || cvy_fuse_leaves_gradient(b, layer)) {
         return false;
     }
     l->kind->make_op(l, &b->model->layer[l->input[0]].output, CVY_PASS_BACKWARD_DATA, &op);

@@ -4,7 +4,7 @@
  */
 #include "plan/builder.h"
 
-/* Output and input are the same elements: under another shape (flatten), or altogether (dropout in evaluation, relu). */
+/* Output and input are the same elements: under another shape (flatten), or altogether (dropout in evaluation). */
 static cvy_status build_view(cvy_builder *b, int layer, cvy_phase phase)
 {
     int source = b->model->layer[layer].input[0];

@@ -60,7 +60,7 @@ static bool may_carry(const cvy_builder *b, int layer)
 void cvy_fuse_relus(cvy_builder *b)
 {
     const cvy_model *model = b->model;
-    for (int i = 0; i < model->layers; i++) { /* until the end `relu` is the last consumer, -2 where there are several */
+    for (int i = 0; i < model->layers; i++) { /* until the end `relu` is the consumer, -2 where there are several */
         b->layer[i].relu = b->layer[i].carrier = -1;
         for (int k = 0; k < model->layer[i].inputs; k++) {
             int *consumer = &b->layer[model->layer[i].input[k]].relu;
