@@ -152,27 +152,24 @@ static void test_every_shape_agrees_with_the_reference(void **state)
     }
 }
 
-/* A run with NaN in the input: without relu and with, of one op. */
-static void judge_relu(const test_shape *shape, const cvy_op *with, int *ran)
+/* A run with NaN in the input: without relu and with, of one op; counts the outputs that are NaN. */
+static void judge_relu(const test_shape *shape, const cvy_op *with, int *lost)
 {
     cvy_op without = *with;
     cvy_run run = make_run(shape);
     int y = cvy_op_index(with, CVY_ROLE_Y);
     without.relu = false;
-    assert_int_equal(cvy_backend_onednn.quality(with), cvy_backend_onednn.quality(&without));
+    assert_int_equal(!cvy_backend_onednn.quality(with), !cvy_backend_onednn.quality(&without));
     test_operands found = create_operands(with), plain = create_operands(&without);
     set_element(CVY_F32, found.data[0], 0, NAN);
     set_element(CVY_F32, plain.data[0], 0, NAN);
     if (run_op(&cvy_backend_onednn, with, found.data, &run) == CVY_OK) {
         assert_int_equal(run_op(&cvy_backend_onednn, &without, plain.data, &run), CVY_OK);
-        int lost = 0;
         for (int64_t i = 0; i < cvy_tensor_elements(&with->operand[y].tensor); i++) {
             float before = ((const float *)plain.data[y])[i], after = ((const float *)found.data[y])[i];
-            lost += isnan(before);
+            *lost += isnan(before);
             assert_true(isnan(before) ? isnan(after) : fabsf(after - fmaxf(before, 0)) <= 1e-19f * fabsf(before));
         }
-        assert_true(lost > 0);
-        *ran += 1;
     }
     destroy_operands(&found);
     destroy_operands(&plain);
@@ -182,7 +179,7 @@ static void judge_relu(const test_shape *shape, const cvy_op *with, int *ran)
 static void test_relu_behind_a_convolution_is_the_relu(void **state)
 {
     (void)state;
-    int ran = 0;
+    int lost = 0;
     cvy_op op;
     for (int i = 0; i < test_shape_count; i++) {
         test_shape shape = test_shapes[i];
@@ -190,10 +187,10 @@ static void test_relu_behind_a_convolution_is_the_relu(void **state)
         for (int k = 0; k < PAIRS && shape.op.kind == CVY_OP_CONVOLUTION; k++) {
             assert_true(make_op(&shape, CVY_PASS_FORWARD, CVY_F32, &op));
             set_pair(&op, &pairs[k]);
-            judge_relu(&shape, &op, &ran);
+            judge_relu(&shape, &op, &lost);
         }
     }
-    assert_true(ran > 50);
+    assert_true(lost > 1000);
 }
 
 /* Free one operand at a time: what the library wishes there, it takes, and better than in loops. */

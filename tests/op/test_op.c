@@ -345,6 +345,18 @@ static void test_check_refuses_parameters_that_make_no_sense(void **state)
     assert_true(make_op(find_shape("clip"), CVY_PASS_UPDATE, CVY_F32, &op));
     op.params.squares.clip_norm = 0.0;
     refuse(op, "clipped to a norm of 0");
+    op = (cvy_op){.kind = CVY_OP_RELU, .pass = CVY_PASS_UPDATE};
+    refuse(op, "relu update: there is no such pass");
+    op.operands = 99;
+    refuse(op, "relu update");
+    op.kind = (cvy_op_kind)77;
+    refuse(op, "no op of kind 77");
+}
+
+static void test_check_refuses_a_relu_out_of_place(void **state)
+{
+    (void)state;
+    cvy_op op;
     assert_true(make_op(find_shape("dense 10 to 7"), CVY_PASS_FORWARD, CVY_F32, &op));
     op.relu = true;
     refuse(op, "there is none with relu");
@@ -354,12 +366,6 @@ static void test_check_refuses_parameters_that_make_no_sense(void **state)
     assert_true(make_op(find_shape("batch norm, relu"), CVY_PASS_GRAD_STATS, CVY_F32, &op));
     op.relu = false;
     refuse(op, "operand b is there without relu");
-    op = (cvy_op){.kind = CVY_OP_RELU, .pass = CVY_PASS_UPDATE};
-    refuse(op, "relu update: there is no such pass");
-    op.operands = 99;
-    refuse(op, "relu update");
-    op.kind = (cvy_op_kind)77;
-    refuse(op, "no op of kind 77");
 }
 
 static void test_check_refuses_labels_that_are_no_map(void **state)
@@ -427,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_check_takes_every_shape),
         cmocka_unit_test(test_check_refuses_a_wrong_operand),
         cmocka_unit_test(test_check_refuses_parameters_that_make_no_sense),
+        cmocka_unit_test(test_check_refuses_a_relu_out_of_place),
         cmocka_unit_test(test_check_refuses_labels_that_are_no_map),
         cmocka_unit_test(test_check_refuses_channels_that_do_not_add_up),
         cmocka_unit_test(test_one_group_may_be_written_both_ways),

@@ -89,7 +89,7 @@ static void test_resnet50_has_no_relu_left_forward(void **state)
     check_resnet50("ref");
 }
 
-/* 13 convolutions carry their relu; the two between dense layers are steps. Backward the relus keep their own passes. */
+/* 13 convolutions carry their relu; the two between dense layers are steps. Backward all relus keep their passes. */
 static void test_vgg16_convolutions_carry_their_relus(void **state)
 {
     (void)state;
@@ -120,8 +120,8 @@ static void test_googlenet_norms_carry_their_relus(void **state)
 }
 
 /*
- * conv1 -> relu1 -> conv2 -> relu2 and relu3 -> sum -> relu4 -> pool -> relu5 -> relu6 -> dense: conv1 and the sum carry
- * theirs; conv2 has two consumers, a pool and a relu carry nothing.
+ * conv1 -> relu1 -> conv2 -> relu2 and relu3 -> sum -> relu4 -> pool -> relu5 -> relu6 -> dense: conv1 and the sum
+ * carry theirs; conv2 has two consumers, a pool and a relu carry nothing.
  */
 static void test_only_a_sole_relu_is_carried(void **state)
 {

@@ -1,7 +1,7 @@
 /*
- * Activations and add, alone or one upon the other: one flat pass over memory, padding included, since 0 stays 0 under all of them but the sigmoid,
- * which clears it afterwards. They never care about formats, so all operands must lie alike. In place or not: an
- * element is read before it is written, and no other is touched.
+ * Activations and add, alone or a relu with a sum: one flat pass over memory, padding included, since 0 stays 0 under
+ * all of them but the sigmoid, which clears it afterwards. They never care about formats, so all operands must lie
+ * alike. In place or not: an element is read before it is written, and no other is touched.
  */
 #include <string.h>
 
