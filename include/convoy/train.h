@@ -54,7 +54,10 @@ typedef struct cvy_train_options {
     int threads;                  /**< 0: one for each core that this process may use */
     int data_threads;             /**< that read samples ahead; 0 is 1 */
     const char *backend;          /**< NULL: the fastest in this build */
-    const char *layout;           /**< auto, plain, channels-last, blocked; NULL is auto */
+    const char *layout;           /**< of activations: auto, measure, rule, plain, channels-last, blocked; NULL is
+                                       auto: the fastest that was measured for this model, batch, machine and number of
+                                       threads; by rule where there is no `cache`; measure: as auto, measured anew */
+    const char *cache;            /**< folder that remembers what was measured; NULL: nothing is */
     const char *recompute;        /**< which activations backward makes again rather than finding them kept, with the
                                        same results bit for bit: none, cheap (norms, activations, sums, concats), all
                                        (everything between layers that the plan chooses); NULL is none */

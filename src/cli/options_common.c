@@ -2,6 +2,7 @@
 #include "cli/options_common.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -21,7 +22,7 @@ static const char *const schedules[] = {
     [CVY_RATE_POLYNOMIAL] = "polynomial",
     NULL,
 };
-static const char *const layouts[] = {"auto", "plain", "channels-last", "blocked", NULL};
+static const char *const layouts[] = {"auto", "measure", "rule", "plain", "channels-last", "blocked", NULL};
 static const char *const recomputes[] = {"none", "cheap", "all", NULL};
 static const char *const precisions[] = {[CLI_FP32] = "fp32", [CLI_FP64] = "fp64", NULL};
 
@@ -134,7 +135,10 @@ static const row rows[] = {
           .aliases = "workers"}},
     {TEB, {TEXT("backend", train.backend, "BACKEND", "Kernels to compute with: onednn, cpu or ref; where not "
                 "given, the fastest of this build")}},
-    {TEB, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory")}},
+    {TEB, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory; auto: the fastest that was "
+                  "measured for this model, batch and machine, measure: measured anew, rule: without measuring")}},
+    {CLI_TRAIN | CLI_BENCH, {TEXT("cache", train.cache, "DIR", "Folder that remembers what was measured, by default "
+                                  "convoy in $XDG_CACHE_HOME or ~/.cache")}},
     {TEB, {CHOICE("precision", precision, precisions, "TYPE", "Floating type, fp64 on backend ref alone"),
            .aliases = "amp-dtype"}},
     {TB, {TEXT("strategy", strategy, "STRATEGY", "How the work is cut over ranks; this version has serial alone")}},
@@ -189,6 +193,21 @@ void cli_select_options(unsigned commands, cvy_option option_out[CLI_MAX_OPTIONS
     option_out[count] = (cvy_option){.name = NULL};
 }
 
+/* Where measured formats are remembered: as asked, else where the system keeps such things. */
+static void find_cache(cli_options *options)
+{
+    const char *folder = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    if (options->train.cache) {
+        return;
+    }
+    int bytes = folder && folder[0] == '/'
+                    ? snprintf(options->cache, sizeof options->cache, "%s/convoy", folder)
+                    : snprintf(options->cache, sizeof options->cache, "%s/.cache/convoy", home ? home : "");
+    bool known = (folder && folder[0] == '/') || (home && home[0] == '/');
+    options->train.cache = known && bytes < (int)sizeof options->cache ? options->cache : NULL;
+}
+
 /* What the library's struct says in types of its own. */
 static cvy_status complete_options(cli_options *options)
 {
@@ -200,6 +219,7 @@ static cvy_status complete_options(cli_options *options)
     train->data_threads = (int)options->data_threads;
     train->keep_checkpoints = (int)options->keep_checkpoints;
     train->layout = layouts[options->layout];
+    find_cache(options);
     train->recompute = recomputes[options->recompute];
     train->micro_batches = (int)options->micro_batches;
     train->double_precision = options->precision == CLI_FP64;

@@ -28,6 +28,7 @@ typedef struct cli_options {
     const char *model, *checkpoint, *strategy;
     int64_t threads, data_threads, micro_batches, keep_checkpoints, warmup, iterations;
     int layout, recompute;
+    char cache[4096]; /**< room for the default of train.cache */
     cli_precision precision;
     bool json, quiet, log_view, list, kernels;
 } cli_options;
@@ -48,7 +49,7 @@ typedef struct cli_command {
 extern const cli_command cli_train, cli_eval, cli_model, cli_bench, cli_doctor, cli_data;
 
 /** Room for the table. */
-enum { CLI_MAX_OPTIONS = 64 };
+enum { CLI_MAX_OPTIONS = 96 };
 
 /** Copy the rows of some commands; ends with a NULL name. Headings come with what stands under them. */
 void cli_select_options(unsigned rows, cvy_option option_out[CLI_MAX_OPTIONS]);

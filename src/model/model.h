@@ -97,6 +97,13 @@ double cvy_model_layer_flop(const cvy_model *model, int index);
 /** A hash of all that the model computes (kinds, options, graph; not names): checkpoints and plans carry it. */
 uint64_t cvy_model_hash(const cvy_model *model);
 
+/**
+ * Mark the layers that every path from before to after goes through: there the graph can be cut in one tensor.
+ *
+ * @param[out] narrow_out one for each layer; the caller's array
+ */
+cvy_status cvy_model_find_narrow(const cvy_model *model, bool *narrow_out);
+
 /** Options of a zoo model, in the order of its table. Values lie in @p options, a struct of the model's. */
 typedef struct cvy_zoo_entry {
     const char *name;

@@ -121,11 +121,25 @@ static bool format_fits(const cvy_layer *layer, cvy_format format)
 
 enum { MAX_CANDIDATES = 8 };
 
-/* Formats of activations that the user lets a convolution have, best first. */
-static int list_formats(const cvy_plan_options *options, cvy_format format[3])
+static cvy_layout_choice find_layout(const question *q)
 {
-    cvy_format blocked = options->block == 16 ? CVY_FORMAT_C16 : CVY_FORMAT_C8;
-    switch (options->layout) {
+    return q->options->layouts ? q->options->layouts[q->layer->index] : q->options->layout;
+}
+
+const char *cvy_layout_choice_name(cvy_layout_choice choice)
+{
+    static const char *const name[] = {[CVY_LAYOUT_AUTO] = "auto",
+                                       [CVY_LAYOUT_PLAIN] = "plain",
+                                       [CVY_LAYOUT_CHANNELS_LAST] = "channels-last",
+                                       [CVY_LAYOUT_BLOCKED] = "blocked"};
+    return name[choice];
+}
+
+/* Formats of activations that the user lets a convolution have, best first. */
+static int list_formats(const question *q, cvy_format format[3])
+{
+    cvy_format blocked = q->options->block == 16 ? CVY_FORMAT_C16 : CVY_FORMAT_C8;
+    switch (find_layout(q)) {
     case CVY_LAYOUT_PLAIN: format[0] = CVY_FORMAT_PLAIN; return 1;
     case CVY_LAYOUT_CHANNELS_LAST: format[0] = CVY_FORMAT_CHANNELS_LAST; return 1;
     case CVY_LAYOUT_BLOCKED: format[0] = blocked; return 1;
@@ -146,7 +160,7 @@ static int list_candidates(const question *q, cvy_format current, cvy_layer_form
 {
     const cvy_layer *source = &q->model->layer[q->layer->input[0]];
     cvy_format format[3];
-    int formats = list_formats(q->options, format);
+    int formats = list_formats(q, format);
     bool narrow = source->output.extent[1] * 2 < q->options->block;
     int count = 0;
     for (int i = 0; i < formats; i++) {
@@ -218,7 +232,7 @@ static cvy_status decide_convolution(const question *q, cvy_op_kind kind, cvy_fo
             break;
         }
     }
-    if (best == CVY_QUALITY_SLOW && q->options->layout == CVY_LAYOUT_AUTO) {
+    if (best == CVY_QUALITY_SLOW && find_layout(q) == CVY_LAYOUT_AUTO) {
         *formats = (cvy_layer_formats){0}; /* plain loops gain nothing from other formats */
     }
     CVY_REQUIRE(best != CVY_QUALITY_NONE, CVY_ERR_INFEASIBLE, "layer %s: no backend runs it in any of %d formats",
@@ -248,6 +262,10 @@ static cvy_op_kind find_weighted_kind(const question *q)
 
 cvy_status cvy_layout_decide(const cvy_model *model, const cvy_plan_options *options, cvy_layer_formats *formats_out)
 {
+    if (options->formats) {
+        memcpy(formats_out, options->formats, (size_t)model->layers * sizeof *formats_out);
+        return CVY_OK;
+    }
     for (int i = 0; i < model->layers; i++) {
         const cvy_layer *layer = &model->layer[i];
         cvy_layer_formats *formats = &formats_out[i];

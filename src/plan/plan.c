@@ -150,6 +150,8 @@ cvy_status cvy_plan_create(const cvy_model *model, const cvy_plan_options *optio
         goto done;
     }
     CVY_TRY_GOTO(status, done, cvy_layout_decide(model, options, plan->formats));
+    plan->options.layouts = NULL; /* borrowed for the call */
+    plan->options.formats = NULL;
     if (options->training) {
         CVY_TRY_GOTO(status, done, build_schedule(plan, CVY_SCHEDULE_TRAIN, options->batch));
         plan->format_changes = count_format_changes(&plan->schedule[CVY_SCHEDULE_TRAIN]);

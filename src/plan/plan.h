@@ -82,6 +82,8 @@ typedef struct cvy_plan_options {
     cvy_optimizer optimizer;
     double average;             /**< decay of the averages of all parameters, which evaluation goes by; 0: none */
     cvy_layout_choice layout;
+    const cvy_layout_choice *layouts; /**< one for each layer, in place of `layout`; borrowed; NULL: none */
+    const struct cvy_layer_formats *formats; /**< of an earlier plan: nothing is decided; borrowed; NULL: none */
     int block;                  /**< channels in a block: 8 or 16, from the machine file */
     int data_slots;             /**< batches read ahead; each takes memory */
     int64_t label_bytes;        /**< of one sample in a slot */
@@ -125,6 +127,32 @@ void cvy_plan_destroy(cvy_plan **plan);
 
 /** Bytes of tensors by role over the whole run, the largest of the schedules for transient ones. */
 void cvy_plan_memory(const cvy_plan *plan, int64_t by_role_out[CVY_BUFFER_ROLE_COUNT]);
+
+/**
+ * Choose for each layer the layout in which a training iteration is fastest by the clock: kernels are measured on this
+ * machine with the threads that are set, for a few samples of the batch. The net is cut into regions where all paths
+ * meet in one tensor; each region has one layout, and reorders between regions are counted.
+ *
+ * Not collective. Takes a second or a few, and memory for one op at a time.
+ *
+ * @param[in]  options     as for cvy_plan_create(), with backends; layout, layouts and formats are not looked at
+ * @param[in]  threads     that are set
+ * @param[out] layouts_out one for each layer; the caller's array
+ */
+cvy_status cvy_layout_measure(const cvy_model *model, const cvy_plan_options *options, int threads,
+                              cvy_layout_choice *layouts_out);
+
+/** "auto", "plain", "channels-last", "blocked". Cannot fail. */
+const char *cvy_layout_choice_name(cvy_layout_choice choice);
+
+/**
+ * Read the formats of a saved plan.
+ *
+ * @param[in]  block       channels in a block on this machine: a plan for another one is refused
+ * @param[out] formats_out one for each layer of @p model; the caller's array
+ * @retval CVY_ERR_INPUT the file is no plan of this model, or is damaged; file, line, what was found
+ */
+cvy_status cvy_plan_load_formats(const char *path, const cvy_model *model, int block, cvy_layer_formats *formats_out);
 
 /**
  * Save a plan's decisions: mesh, batch, precision, formats, model hash. Not collective.

@@ -119,23 +119,6 @@ static void drop_cheap(survey *s)
 
 /* ---- all ---- */
 
-/* Mark layers that every path from before to after goes through; views are nobody's choice. */
-static void find_candidates(const survey *s, bool *candidate)
-{
-    const cvy_model *model = s->b->model;
-    int *last = s->junctions; /* of the layers that take a layer as input: the array is not needed for else here */
-    for (int i = 1; i < model->layers; i++) {
-        for (int k = 0; k < model->layer[i].inputs; k++) {
-            last[model->layer[i].input[k]] = i;
-        }
-    }
-    int reach = 0; /* furthest layer that takes something from before layer i */
-    for (int i = 0; i < model->layers - 1; i++) {
-        candidate[i] = i > 0 && reach <= i && !is_view(s->b, i);
-        reach = last[i] > reach ? last[i] : reach;
-    }
-}
-
 /*
  * Walk the layers and keep a candidate wherever waiting for the next one would exceed the budget; answers what is kept
  * and the largest part together. With @p kept_out the choice is written down.
@@ -156,7 +139,7 @@ static int64_t choose_kept(const survey *s, const bool *candidate, int64_t budge
             }
             pending = 0;
         }
-        if (candidate[i]) {
+        if (candidate[i] && !is_view(s->b, i)) { /* a view is nobody's choice */
             pending = i;
             since = 0;
         }
@@ -165,11 +148,10 @@ static int64_t choose_kept(const survey *s, const bool *candidate, int64_t budge
     return kept + largest;
 }
 
-static void drop_all(survey *s, bool *candidate, bool *kept)
+static void drop_all(survey *s, const bool *candidate, bool *kept)
 {
     int64_t total = 0, best_budget = 0, best = INT64_MAX;
     int last = 0;
-    find_candidates(s, candidate);
     for (int i = 1; i < s->b->model->layers - 1; i++) {
         total += s->read[i] && !is_view(s->b, i) ? output_bytes(s->b, i) : 0;
     }
@@ -202,12 +184,12 @@ cvy_status cvy_recompute_decide(cvy_builder *b)
     bool *kept = cvy_calloc(layers, sizeof *kept);
     if (s.read && s.junctions && candidate && kept) {
         find_reads(&s);
-        if (b->plan->options.recompute == CVY_RECOMPUTE_CHEAP) {
-            drop_cheap(&s);
-        } else {
-            drop_all(&s, candidate, kept);
-        }
-        status = CVY_OK;
+        status = cvy_model_find_narrow(b->model, candidate);
+    }
+    if (status == CVY_OK && b->plan->options.recompute == CVY_RECOMPUTE_CHEAP) {
+        drop_cheap(&s);
+    } else if (status == CVY_OK) {
+        drop_all(&s, candidate, kept);
     }
     cvy_free(s.read);
     cvy_free(s.junctions);

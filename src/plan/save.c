@@ -26,8 +26,9 @@ cvy_status cvy_plan_save(const cvy_plan *plan, const char *path)
     cvy_text_add(&text, "mesh: {sample: 1}\nbatch: %" PRId64 "\nprecision: %s\nbackend: %s\n", plan->options.batch,
                  plan->options.dtype == CVY_F64 ? "fp64" : "fp32",
                  plan->options.backends.count ? plan->options.backends.backend[0]->name : "none");
-    cvy_text_add(&text, "micro-batches: %d\nrecompute: %s\n", plan->options.micro_batches > 1 ?
-                 plan->options.micro_batches : 1, cvy_recompute_name(plan->options.recompute));
+    cvy_text_add(&text, "block: %d\nmicro-batches: %d\nrecompute: %s\n", plan->options.block,
+                 plan->options.micro_batches > 1 ? plan->options.micro_batches : 1,
+                 cvy_recompute_name(plan->options.recompute));
     cvy_plan_memory(plan, by_role);
     cvy_text_add(&text, "memory-bytes: {");
     for (int i = 0; i < CVY_BUFFER_ROLE_COUNT; i++) {

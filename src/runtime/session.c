@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "machine/machine.h"
+#include "runtime/formats.h"
 
 enum { DATA_SLOTS = 3 };
 
@@ -28,17 +29,18 @@ static const struct {
 
 static cvy_status find_layout(const char *name, cvy_layout_choice *choice_out)
 {
-    static const char *const names[] = {[CVY_LAYOUT_AUTO] = "auto",
-                                        [CVY_LAYOUT_PLAIN] = "plain",
-                                        [CVY_LAYOUT_CHANNELS_LAST] = "channels-last",
-                                        [CVY_LAYOUT_BLOCKED] = "blocked"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(name ? name : "auto", names[i]) == 0) {
+    if (name && (strcmp(name, "measure") == 0 || strcmp(name, "rule") == 0)) { /* as auto: see runtime/formats.h */
+        *choice_out = CVY_LAYOUT_AUTO;
+        return CVY_OK;
+    }
+    for (int i = CVY_LAYOUT_AUTO; i <= CVY_LAYOUT_BLOCKED; i++) {
+        if (strcmp(name ? name : "auto", cvy_layout_choice_name((cvy_layout_choice)i)) == 0) {
             *choice_out = (cvy_layout_choice)i;
             return CVY_OK;
         }
     }
-    return cvy_fail(CVY_ERR_INPUT, "no layout '%s'; there are auto, plain, channels-last, blocked", name);
+    return cvy_fail(CVY_ERR_INPUT, "no layout '%s'; there are auto, measure, rule, plain, channels-last, blocked",
+                    name);
 }
 
 static cvy_status find_recompute(const char *name, cvy_recompute *recompute_out)
@@ -171,7 +173,8 @@ static double count_least_bytes(const cvy_model *model, const cvy_plan_options *
     for (int i = 0; i < model->layers; i++) {
         largest = cvy_max_i64(largest, cvy_shape_elements(&model->layer[i].output));
     }
-    return (double)largest * (double)options->batch * (double)cvy_dtype_bytes(options->dtype);
+    int64_t samples = cvy_ceil_div(options->batch, cvy_max_i64(options->micro_batches, 1));
+    return (double)largest * (double)samples * (double)cvy_dtype_bytes(options->dtype);
 }
 
 static cvy_status make_plan(cvy_session *session, const cvy_train_options *options, bool training)
@@ -198,7 +201,7 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
                 "backend %s computes in single precision; double precision is for backend ref", options->backend);
     CVY_TRY(cvy_backend_chain_find(options->double_precision ? "ref" : options->backend, &wanted.backends));
     CVY_TRY(check_memory(session, wanted.batch, count_least_bytes(session->model, &wanted), "at least "));
-    CVY_TRY(cvy_plan_create(session->model, &wanted, &session->plan));
+    CVY_TRY(cvy_formats_plan(session->model, options, &wanted, session->threads, &session->plan));
     return check_memory(session, wanted.batch,
                         (double)(session->plan->persistent_bytes + session->plan->transient_bytes), "");
 }

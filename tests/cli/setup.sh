@@ -7,6 +7,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
 unset "${!CONVOY_@}"
+export XDG_CACHE_HOME=$folder/cache
 
 fail() {
     echo "FAILED: $*"

@@ -112,6 +112,14 @@ grep -q recompute out && fail "bench tells of recomputation where there is none:
 expect 0 "$convoy" bench resnet18:size=32,classes=10 --batch 4 --threads 1 --warmup 0 --iterations 1 --recompute cheap
 has out "  recompute "
 
+# what was measured is remembered in the folder that is asked for, or nowhere
+[ -n "$(ls "$XDG_CACHE_HOME"/convoy/plan-*.yaml)" ] || fail "nothing was remembered"
+expect 0 "$convoy" bench lenet5 --batch 7 --threads 1 --warmup 0 --iterations 1 --cache elsewhere
+[ "$(ls elsewhere | wc -l)" -eq 1 ] || fail "--cache: $(ls elsewhere)"
+before=$(ls "$XDG_CACHE_HOME"/convoy | wc -l)
+expect 0 "$convoy" bench lenet5 --batch 9 --threads 1 --warmup 0 --iterations 1 --layout rule
+[ "$(ls "$XDG_CACHE_HOME"/convoy | wc -l)" -eq "$before" ] || fail "--layout rule remembered something"
+
 # less memory, the same bits; a batch in parts says so in the plan
 for what in none cheap all; do
     expect 0 "$convoy" train resnet18:size=32,classes=10 --data random --train-samples 12 --test-samples 4 --batch 4 \

@@ -1,0 +1,124 @@
+/* A saved plan is the memory: the file that a run keeps, and a folder of such files under names that are hashes. */
+#include "runtime/formats.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/topology.h"
+#include "convoy/version.h"
+
+/* All that a measured choice depends on. */
+static uint64_t hash_question(const cvy_model *model, const cvy_plan_options *wanted, int threads)
+{
+    cvy_topology topology;
+    cvy_topology_get(&topology);
+    uint64_t hash = cvy_hash_word(CVY_HASH_INIT, cvy_model_hash(model));
+    hash = cvy_hash_word(hash, (uint64_t)wanted->batch);
+    hash = cvy_hash_word(hash, (uint64_t)wanted->micro_batches);
+    hash = cvy_hash_word(hash, (uint64_t)threads);
+    hash = cvy_hash_word(hash, (uint64_t)wanted->block);
+    hash = cvy_hash_text(hash, topology.processor);
+    hash = cvy_hash_text(hash, wanted->backends.backend[0]->name);
+    return cvy_hash_text(hash, CVY_VERSION);
+}
+
+static char *find_path(const char *folder, const cvy_model *model, const cvy_plan_options *wanted, int threads)
+{
+    char name[64];
+    snprintf(name, sizeof name, "plan-%016" PRIx64 ".yaml", hash_question(model, wanted, threads));
+    return cvy_path_join(folder, name);
+}
+
+/* A plan with the formats of a file; CVY_ERR_INPUT where the file is not for this model and machine. */
+static cvy_status plan_from(const char *path, const cvy_model *model, const cvy_plan_options *wanted,
+                            cvy_plan **plan_out)
+{
+    cvy_layer_formats *formats = cvy_calloc((size_t)model->layers, sizeof *formats);
+    cvy_plan_options with = *wanted;
+    if (!formats) {
+        return CVY_ERR_MEMORY;
+    }
+    cvy_status status = cvy_plan_load_formats(path, model, wanted->block, formats);
+    with.formats = formats;
+    if (status == CVY_OK) {
+        status = cvy_plan_create(model, &with, plan_out);
+    }
+    cvy_free(formats);
+    return status;
+}
+
+/* Save a plan under a name that nobody had before; where somebody was first, theirs stays. */
+static void remember(const cvy_plan *plan, const char *path)
+{
+    char aside[4096];
+    if (snprintf(aside, sizeof aside, "%s.%ld", path, (long)getpid()) < (int)sizeof aside &&
+        cvy_plan_save(plan, aside) == CVY_OK) {
+        (void)link(aside, path);
+        (void)unlink(aside);
+    }
+}
+
+static cvy_status plan_by_clock(const cvy_model *model, const cvy_plan_options *wanted, int threads,
+                                cvy_plan **plan_out)
+{
+    cvy_layout_choice *layouts = cvy_calloc((size_t)model->layers, sizeof *layouts);
+    cvy_plan_options with = *wanted;
+    if (!layouts) {
+        return CVY_ERR_MEMORY;
+    }
+    cvy_status status = cvy_layout_measure(model, wanted, threads, layouts);
+    with.layouts = layouts;
+    if (status == CVY_OK) {
+        status = cvy_plan_create(model, &with, plan_out);
+    }
+    cvy_free(layouts);
+    return status;
+}
+
+/* What a folder remembers; else what the clock says, from now on remembered. A folder that fails only costs time. */
+static cvy_status plan_by_memory(const char *path, bool anew, const cvy_model *model, const cvy_plan_options *wanted,
+                                 int threads, cvy_plan **plan_out)
+{
+    if (anew) {
+        (void)unlink(path);
+    } else if (cvy_file_exists(path) && plan_from(path, model, wanted, plan_out) == CVY_OK) {
+        return CVY_OK;
+    }
+    cvy_plan *measured = NULL;
+    CVY_TRY(plan_by_clock(model, wanted, threads, &measured));
+    remember(measured, path);
+    if (plan_from(path, model, wanted, plan_out) == CVY_OK) { /* perhaps another process's */
+        cvy_plan_destroy(&measured);
+    } else {
+        *plan_out = measured;
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_formats_plan(const cvy_model *model, const cvy_train_options *options, const cvy_plan_options *wanted,
+                            int threads, cvy_plan **plan_out)
+{
+    bool anew = options->layout && strcmp(options->layout, "measure") == 0;
+    char *path = options->resume && !anew ? cvy_path_join(options->resume, "plan.yaml") : NULL;
+    if (path && wanted->training && cvy_file_exists(path) && plan_from(path, model, wanted, plan_out) == CVY_OK) {
+        cvy_free(path);
+        return CVY_OK;
+    }
+    cvy_free(path);
+    if (!wanted->training || wanted->layout != CVY_LAYOUT_AUTO || wanted->dtype != CVY_F32 || !options->cache ||
+        wanted->backends.count < 2 || (options->layout && strcmp(options->layout, "rule") == 0)) {
+        return cvy_plan_create(model, wanted, plan_out);
+    }
+    if (cvy_folder_create(options->cache, CVY_ERR_IO) != CVY_OK) { /* what is not remembered had better not vary */
+        return cvy_plan_create(model, wanted, plan_out);
+    }
+    path = find_path(options->cache, model, wanted, threads);
+    cvy_status status = path ? plan_by_memory(path, anew, model, wanted, threads, plan_out) : CVY_ERR_MEMORY;
+    cvy_free(path);
+    return status;
+}

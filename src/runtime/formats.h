@@ -1,0 +1,24 @@
+/* Where the formats of a training come from: the run that goes on, what was measured before, or the clock. */
+#ifndef CVY_RUNTIME_FORMATS_H
+#define CVY_RUNTIME_FORMATS_H
+
+#include "convoy/train.h"
+#include "plan/plan.h"
+
+/**
+ * Make the plan of a training.
+ *
+ * A run that is resumed has the formats of its plan.yaml, where this machine has vectors as wide. Otherwise, with
+ * layout `auto` and a folder to remember in, formats are those that were measured for this model, batch, threads and
+ * kind of processor before, or are measured now and remembered; of processes that measure at the same time all take
+ * the first one's. So the same command makes the same plan. Without such a folder, or with layout `rule`, they are
+ * decided by rule.
+ *
+ * @param[in]  wanted   complete but for layouts and formats
+ * @param[in]  threads  that are set
+ * @param[out] plan_out as of cvy_plan_create()
+ */
+cvy_status cvy_formats_plan(const cvy_model *model, const cvy_train_options *options, const cvy_plan_options *wanted,
+                            int threads, cvy_plan **plan_out);
+
+#endif
