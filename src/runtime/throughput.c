@@ -135,8 +135,9 @@ static void summarise(const cvy_session *session, const measuring *m, double *ro
     out->format_changes = session->plan->format_changes;
 }
 
-cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_options *options, int64_t warmup,
-                                  int64_t iterations, cvy_throughput *throughput_out)
+cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_options *options,
+                                  const cvy_train_observer *observer, int64_t warmup, int64_t iterations,
+                                  cvy_throughput *throughput_out)
 {
     CVY_REQUIRE(iterations >= 1 && iterations <= 1000000 && warmup >= 0, CVY_ERR_INPUT,
                 "iterations: expected 1 to 1000000, got %lld", (long long)iterations);
@@ -145,7 +146,7 @@ cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_option
     cvy_rates rates;
     measuring m = {warmup, iterations, cvy_calloc((size_t)iterations, sizeof(sample)), &out.measured_s};
     double *room = cvy_calloc((size_t)iterations, sizeof *room);
-    cvy_status status = cvy_session_open(model, options, true, false, &session);
+    cvy_status status = cvy_session_open(model, options, observer, true, false, &session);
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, m.samples && room ? CVY_OK : CVY_ERR_MEMORY);
     CVY_TRY_GOTO(status, done, cvy_executor_initialise(session.executor, options->seed));
