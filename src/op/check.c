@@ -334,9 +334,26 @@ static cvy_status check_reorder(const cvy_op *op)
     return CVY_OK;
 }
 
+/* A relu is for the ops that have one; the gradients of a batch norm then tell by b (the sums: and w) where y is 0. */
+static cvy_status check_relu(const cvy_op *op)
+{
+    bool gradients = op->kind == CVY_OP_BATCH_NORM &&
+                     (op->pass == CVY_PASS_BACKWARD || op->pass == CVY_PASS_GRAD_STATS ||
+                      op->pass == CVY_PASS_GRAD_APPLY);
+    CVY_REQUIRE(!op->relu || cvy_op_takes_relu(op->kind, op->pass), CVY_ERR_ARG, "there is none with relu");
+    for (int i = 0; gradients && i < 2; i++) {
+        cvy_role role = i ? CVY_ROLE_W : CVY_ROLE_B;
+        bool needed = op->relu || (role == CVY_ROLE_W && op->pass != CVY_PASS_GRAD_STATS);
+        CVY_REQUIRE((cvy_op_find(op, role) != NULL) == needed, CVY_ERR_ARG, "operand %s is %s %s relu",
+                    cvy_role_name(role), needed ? "missing" : "there", op->relu ? "with" : "without");
+    }
+    return CVY_OK;
+}
+
 static cvy_status check_whole(const cvy_op *op)
 {
     CVY_TRY(check_signature(op));
+    CVY_TRY(check_relu(op));
     for (int i = 0; i < op->operands; i++) {
         const cvy_tensor *tensor = &op->operand[i].tensor;
         CVY_TRY(cvy_shape_check(&tensor->shape, cvy_role_name(op->operand[i].role)));

@@ -188,7 +188,7 @@ cvy_status cvy_op_describe(const cvy_op *op, const cvy_tensor *x, int64_t filter
     bool filtered = cvy_op_has_weights(op->kind);
     int64_t channels = filtered ? filters : x->shape.extent[x->shape.dims > 1];
     cvy_tensor tensor = *x;
-    if (role == CVY_ROLE_Y || role == CVY_ROLE_DY || role == CVY_ROLE_WINDOW) {
+    if (role == CVY_ROLE_Y || role == CVY_ROLE_DY || role == CVY_ROLE_DY1 || role == CVY_ROLE_WINDOW) {
         CVY_TRY(describe_output(op, x, filters, &tensor));
     } else if (role == CVY_ROLE_LABEL && !is_shaped_as_input(op, role)) {
         tensor = describe_classes(&x->shape);

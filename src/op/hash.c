@@ -107,5 +107,5 @@ uint64_t cvy_op_hash(const cvy_op *op)
     for (int i = 0; i < op->operands; i++) {
         hash = mix_operand(hash, &op->operand[i]);
     }
-    return hash;
+    return op->relu ? cvy_hash_word(hash, op->relu) : hash; /* ops without keep the hashes that they had */
 }

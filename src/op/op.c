@@ -48,18 +48,20 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_FORWARD] = {6, {R(X), R(W), R(B), W(Y), W(MEAN), W(VARIANCE)}},
             [CVY_PASS_INFERENCE] = {6, {R(X), R(W), R(B), R(RUNNING_MEAN), R(RUNNING_VARIANCE), W(Y)}},
-            [CVY_PASS_BACKWARD] = {8, {R(X), R(DY), R(W), R(MEAN), R(VARIANCE), W(DX), W(DW), W(DB)}},
+            [CVY_PASS_BACKWARD] = {9, {R(X), R(DY), R(W), R(MEAN), R(VARIANCE), W(DX), W(DW), W(DB), OPTIONAL_R(B)}},
             [CVY_PASS_STATS] = {3, {R(X), W(MEAN), W(VARIANCE)}},
             [CVY_PASS_NORMALISE] = {6, {R(X), R(W), R(B), R(MEAN), R(VARIANCE), W(Y)}},
-            [CVY_PASS_GRAD_STATS] = {6, {R(X), R(DY), R(MEAN), R(VARIANCE), W(DW), W(DB)}},
-            [CVY_PASS_GRAD_APPLY] = {8, {R(X), R(DY), R(W), R(MEAN), R(VARIANCE), R(DW), R(DB), W(DX)}},
+            [CVY_PASS_GRAD_STATS] =
+                {8, {R(X), R(DY), R(MEAN), R(VARIANCE), W(DW), W(DB), OPTIONAL_R(W), OPTIONAL_R(B)}},
+            [CVY_PASS_GRAD_APPLY] =
+                {9, {R(X), R(DY), R(W), R(MEAN), R(VARIANCE), R(DW), R(DB), W(DX), OPTIONAL_R(B)}},
             [CVY_PASS_COMMIT] = {4, {R(MEAN), R(VARIANCE), U(RUNNING_MEAN), U(RUNNING_VARIANCE)}},
             [CVY_PASS_MERGE] = {4, {R(MEAN), R(VARIANCE), U(RUNNING_MEAN), U(RUNNING_VARIANCE)}},
         },
     [CVY_OP_RELU] =
         {
             [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
-            [CVY_PASS_BACKWARD_DATA] = {3, {R(Y), R(DY), W(DX)}},
+            [CVY_PASS_BACKWARD_DATA] = {4, {R(Y), R(DY), OPTIONAL_R(DY1), W(DX)}},
         },
     [CVY_OP_DROPOUT] =
         {
@@ -255,6 +257,15 @@ bool cvy_op_classifies(cvy_op_kind kind)
 
 bool cvy_op_has_weights(cvy_op_kind kind) { return cvy_op_convolves(kind) || kind == CVY_OP_DENSE; }
 
+bool cvy_op_takes_relu(cvy_op_kind kind, cvy_op_pass pass)
+{
+    if (kind == CVY_OP_BATCH_NORM) { /* but where nothing is said of y or dy */
+        return cvy_op_signature(kind, pass) && pass != CVY_PASS_STATS && pass != CVY_PASS_COMMIT &&
+               pass != CVY_PASS_MERGE;
+    }
+    return (kind == CVY_OP_CONVOLUTION || kind == CVY_OP_ADD) && pass == CVY_PASS_FORWARD;
+}
+
 const char *cvy_op_pass_name(cvy_op_pass pass)
 {
     static const char *const name[CVY_PASS_COUNT] = {
@@ -303,6 +314,7 @@ const char *cvy_role_name(cvy_role role)
         [CVY_ROLE_SCALE] = "scale",
         [CVY_ROLE_AVERAGE] = "average",
         [CVY_ROLE_OVERLAP] = "overlap",
+        [CVY_ROLE_DY1] = "dy1",
     };
     return name[role];
 }
@@ -350,7 +362,7 @@ cvy_status cvy_op_add(cvy_op *op, cvy_role role, const cvy_tensor *tensor)
 bool cvy_op_in_place(const cvy_op *op, cvy_role role)
 {
     switch (op->kind) {
-    case CVY_OP_RELU:
+    case CVY_OP_RELU: return role == (op->pass == CVY_PASS_FORWARD ? CVY_ROLE_X : CVY_ROLE_DY) || role == CVY_ROLE_DY1;
     case CVY_OP_RELU6:
     case CVY_OP_LEAKY_RELU:
     case CVY_OP_SIGMOID:
@@ -372,7 +384,8 @@ bool cvy_op_in_place(const cvy_op *op, cvy_role role)
 const char *cvy_op_print(const cvy_op *op, char *text)
 {
     char shape[CVY_SHAPE_TEXT];
-    int length = snprintf(text, CVY_OP_TEXT, "%s %s", cvy_op_kind_name(op->kind), cvy_op_pass_name(op->pass));
+    int length = snprintf(text, CVY_OP_TEXT, "%s %s%s", cvy_op_kind_name(op->kind), cvy_op_pass_name(op->pass),
+                          op->relu ? " relu" : "");
     for (int i = 0; i < op->operands && length < CVY_OP_TEXT; i++) {
         const cvy_tensor *tensor = &op->operand[i].tensor;
         length += snprintf(text + length, (size_t)(CVY_OP_TEXT - length), " %s %s:%s",

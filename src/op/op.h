@@ -37,7 +37,8 @@
  *                 running mean and s = 1 - merged / count: running mean += s d, running variance = (1 - s) running +
  *                 s variance + s (1 - s) d^2 (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
  *                 computing sample variances", 1979).
- * RELU            y = max(x, 0); dx = y > 0 ? dy : 0. NaN stays NaN, here and in the activations that follow.
+ * RELU            y = max(x, 0); dx = y > 0 ? dy : 0, with dy1 dx = y > 0 ? dy + dy1 : 0. NaN stays NaN, here and in
+ *                 the activations that follow.
  * RELU6           y = min(max(x, 0), 6); dx = 0 < y < 6 ? dy : 0.
  * LEAKY_RELU      y = x > 0 ? x : slope x; dx = y > 0 ? dy : slope dy (slope >= 0, so y tells the sign of x).
  * SIGMOID         y = 1 / (1 + exp(-x)); dx = dy y (1 - y).
@@ -87,6 +88,10 @@
  * LAMB            r = 1, or where there are `squares`, of the direction at slot and of w behind it:
  *                 r = |w| / |direction|, 1 where a norm is 0; w -= learning_rate r direction.
  * AVERAGE         average = decay average + (1 - decay) w.
+ * With `relu` y is max(., 0) of what is said above, and NaN stays NaN: forward of CONVOLUTION and ADD; FORWARD,
+ * INFERENCE and NORMALISE of BATCH_NORM. Of numbers below 0 a convolution may leave a trace, 1e-19 of them, not 0.
+ * In the gradients of a BATCH_NORM with `relu` dy counts only where w (x - mean) / sqrt(variance + epsilon) + b, which
+ * is what y was made of, is above 0: they take b, a vector, as y would be one more pass over memory.
  * Where a rule takes `scale`, dw stands for scale[0] dw, and |dw| for scale[0] |dw|; where clip_value is above 0, dw is
  * then cut to [-clip_value, clip_value].
  * Optimizers go over the padding too; it is zero and stays zero. Operands of one op have one floating type, f32 or f64,
@@ -180,6 +185,7 @@ typedef enum cvy_role {
     CVY_ROLE_SCALE,            /**< f64 [1]: what clipping multiplies every gradient with */
     CVY_ROLE_AVERAGE,          /**< of a parameter over updates */
     CVY_ROLE_OVERLAP,          /**< f64 [n, classes, 2], plain: the sums of soft Dice */
+    CVY_ROLE_DY1,              /**< a second part of the gradient to y, added to dy */
     CVY_ROLE_COUNT
 } cvy_role;
 
@@ -265,7 +271,7 @@ typedef struct cvy_op_params_average {
     double decay; /**< share that the average keeps in an update */
 } cvy_op_params_average;
 
-enum { CVY_MAX_OPERANDS = 8 };
+enum { CVY_MAX_OPERANDS = 9 };
 
 /** An operand: its role and its description in memory. */
 typedef struct cvy_operand {
@@ -278,6 +284,7 @@ typedef struct cvy_operand {
 typedef struct cvy_op {
     cvy_op_kind kind;
     cvy_op_pass pass;
+    bool relu; /**< the op is a relu's too, where cvy_op_takes_relu() */
     union {
         cvy_op_params_window window;       /**< CONVOLUTION, TRANSPOSED_CONVOLUTION, POOL_MAX, POOL_AVERAGE */
         cvy_op_params_adaptive adaptive;   /**< POOL_ADAPTIVE */
@@ -324,6 +331,9 @@ bool cvy_op_classifies(cvy_op_kind kind);
 /** Whether a kind multiplies with weights, which have formats of their own: convolutions and dense layers. */
 bool cvy_op_has_weights(cvy_op_kind kind);
 
+/** Whether a pass of a kind may be a relu's too. */
+bool cvy_op_takes_relu(cvy_op_kind kind, cvy_op_pass pass);
+
 /** "forward", "backward-data", … Cannot fail. */
 const char *cvy_op_pass_name(cvy_op_pass pass);
 
@@ -355,8 +365,8 @@ cvy_status cvy_op_check(const cvy_op *op);
 
 /**
  * Whether the output (the first written operand) may lie on the memory of input @p role: every backend must then give
- * the same result in place. Said for activations, dropout and stochastic depth (y on x, dx on dy), for multiply (the
- * same; never on x1 or on dx1), add, batch norm's inference and dx on dy, and group norm's y on x and dx on dy.
+ * the same result in place. Said for activations, dropout and stochastic depth (y on x, dx on dy or dy1), for multiply
+ * (the same; never on x1 or on dx1), add, batch norm's inference and dx on dy, and group norm's y on x and dx on dy.
  */
 bool cvy_op_in_place(const cvy_op *op, cvy_role role);
 
@@ -395,7 +405,7 @@ double cvy_op_bytes(const cvy_op *op);
 /** A hash of all that the op says: equal ops have equal hashes, on every machine. */
 uint64_t cvy_op_hash(const cvy_op *op);
 
-/** Write one line such as "convolution forward x 8x3x32x32:plain w 16x3x3x3:o8 y …"; returns @p text. */
+/** Write one line such as "convolution forward relu x 8x3x32x32:plain w 16x3x3x3:o8 y …"; returns @p text. */
 enum { CVY_OP_TEXT = 640 };
 const char *cvy_op_print(const cvy_op *op, char *text);
 

@@ -1,14 +1,29 @@
 /*
  * Backward: layers in reverse order. A tensor with several consumers gets a part of its gradient from each; the parts
- * are summed when the layer that made the tensor is reached, so by then all of them are there.
+ * are summed when the layer that made the tensor is reached, so by then all of them are there. A layer whose pass takes
+ * two parts (a relu) adds the last one itself.
  */
 #include "plan/builder.h"
+
+/* Whether a layer's backward pass takes its gradient in two parts. */
+static bool takes_parts(const cvy_builder *b, int layer)
+{
+    const cvy_layer *l = &b->model->layer[layer];
+    cvy_op op = {0};
+    if (l->kind->flow != CVY_FLOW_OPS || cvy_fuse_leaves_gradient(b, layer)) {
+        return false;
+    }
+    l->kind->make_op(l, &b->model->layer[l->input[0]].output, CVY_PASS_BACKWARD_DATA, &op);
+    return op.kind == CVY_OP_RELU;
+}
 
 /* dy of a layer in its output's format: the sum of the parts; -1 where nobody made one. */
 static cvy_status sum_contributions(cvy_builder *b, int layer)
 {
     cvy_format format = b->formats[layer].output;
+    bool in_parts = takes_parts(b, layer);
     int sum = -1;
+    b->layer[layer].gradient1 = -1;
     for (int i = b->layer[layer].contribution; i >= 0; i = b->contribution[i].next) {
         int part = b->contribution[i].buffer;
         cvy_step_spec spec = {CVY_STEP_LOCAL, CVY_PHASE_BACKWARD, layer};
@@ -18,6 +33,10 @@ static cvy_status sum_contributions(cvy_builder *b, int layer)
         if (sum < 0) {
             sum = part;
             continue;
+        }
+        if (in_parts && b->contribution[i].next < 0) {
+            b->layer[layer].gradient1 = part;
+            break;
         }
         cvy_buffer total = cvy_builder_activation(b, layer, CVY_CONTENT_OUTPUT_GRADIENT, format);
         cvy_op op = {.kind = CVY_OP_ADD, .pass = CVY_PASS_FORWARD};
@@ -101,7 +120,7 @@ cvy_status cvy_build_backward(cvy_builder *b)
         if (flow != CVY_FLOW_LOSS && b->layer[i].gradient < 0) {
             continue; /* nothing that leads to the loss uses it */
         }
-        if (flow == CVY_FLOW_SUM || flow == CVY_FLOW_VIEW) {
+        if (flow == CVY_FLOW_SUM || flow == CVY_FLOW_VIEW || cvy_fuse_leaves_gradient(b, i)) {
             CVY_TRY(share_gradient(b, i));
         } else if (flow == CVY_FLOW_CONCAT) {
             CVY_TRY(slice_gradient(b, i));

@@ -101,6 +101,9 @@ static cvy_status bind_role(cvy_builder *b, const binding *at, const cvy_signatu
 {
     cvy_layer_buffers *own = &b->layer[at->layer];
     int parameter;
+    if (place->optional && at->op.kind == CVY_OP_BATCH_NORM && !at->op.relu) {
+        return CVY_OK; /* its gradients go by w and b where y goes through a relu */
+    }
     switch (place->role) {
     case CVY_ROLE_X: return bind_input(b, at->layer, 0, at->phase, out);
     case CVY_ROLE_X1: return bind_input(b, at->layer, 1, at->phase, out);
@@ -115,6 +118,7 @@ static cvy_status bind_role(cvy_builder *b, const binding *at, const cvy_signatu
         *out = own->output;
         return CVY_OK;
     case CVY_ROLE_DY: *out = own->gradient; return CVY_OK;
+    case CVY_ROLE_DY1: *out = own->gradient1; return CVY_OK;
     case CVY_ROLE_DX: return bind_input_gradient(b, at->layer, 0, out);
     case CVY_ROLE_DX1: return bind_input_gradient(b, at->layer, 1, out);
     case CVY_ROLE_W:
@@ -170,6 +174,7 @@ cvy_status cvy_build_pass(cvy_builder *b, int layer, cvy_op_pass pass, cvy_phase
     binding at = {.layer = layer, .pass = pass, .phase = phase};
     at.x = cvy_layout_output(&b->model->layer[l->input[0]], b->batch, b->plan->options.dtype, b->formats[layer].input);
     l->kind->make_op(l, &at.x.shape, pass, &at.op);
+    at.op.relu = b->layer[layer].relu >= 0 && cvy_op_takes_relu(at.op.kind, pass);
     const cvy_signature *signature = cvy_op_signature(at.op.kind, pass);
     CVY_REQUIRE(signature, CVY_ERR_INFEASIBLE, "layer %s: %s has no pass %s", l->name, l->kind->name,
                 cvy_op_pass_name(pass));

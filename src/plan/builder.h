@@ -13,9 +13,12 @@ typedef struct cvy_contribution {
 /** What is known of a layer while its schedule is made: indices of buffers, -1 where there is none. */
 typedef struct cvy_layer_buffers {
     int output;
-    int gradient;          /**< of the output, complete */
+    int gradient;          /**< of the output, complete but for gradient1 */
+    int gradient1;         /**< its last part, where the layer's own backward pass adds it */
     int contribution;      /**< head of the list of its parts */
     int copy;              /**< the output in the one other format that a consumer asked for */
+    int relu;              /**< the relu layer that this layer's op makes, too */
+    int carrier;           /**< of such a relu: the layer whose op makes it */
     int saved[CVY_ROLE_COUNT];
     bool needs_gradient;   /**< something trainable lies at or before it */
     bool dropped;          /**< the output is gone after forward: whoever reads it in backward makes it again first */
@@ -59,6 +62,12 @@ cvy_status cvy_builder_add_buffer(cvy_builder *b, const cvy_buffer *buffer, int 
  * @retval CVY_ERR_INFEASIBLE no backend runs it; the layer is named
  */
 cvy_status cvy_builder_add_step(cvy_builder *b, const cvy_step_spec *spec, const cvy_op *op, const int *buffer);
+
+/** Before forward: decide which relus are part of the op before them. */
+void cvy_fuse_relus(cvy_builder *b);
+
+/** Whether a layer is a relu whose gradient is part of that of the op before it. */
+bool cvy_fuse_leaves_gradient(const cvy_builder *b, int layer);
 
 /** Append a control step that touches one or two buffers; @p second -1: one. */
 cvy_status cvy_builder_add_control(cvy_builder *b, cvy_phase phase, cvy_access access, int first, int second);

@@ -1,6 +1,6 @@
 /*
- * Forward: layers in the model's order, each with its passes; views and layers that do nothing share their input's
- * buffer.
+ * Forward: layers in the model's order, each with its passes; views, layers that do nothing and relus that are part of
+ * the op before them share their input's buffer.
  */
 #include "plan/builder.h"
 
@@ -64,6 +64,7 @@ cvy_status cvy_build_layer_forward(cvy_builder *b, int layer, cvy_phase phase)
 {
     const cvy_layer_kind *kind = b->model->layer[layer].kind;
     int passes = b->training ? kind->forward_passes : kind->inference_passes;
+    passes = b->layer[layer].carrier >= 0 ? 0 : passes;
     const cvy_op_pass *pass = b->training ? kind->forward : kind->inference;
     for (int i = 0; i < passes; i++) {
         if (pass[i] != CVY_PASS_COMMIT) { /* running statistics wait until the loss is known to be finite */
@@ -80,6 +81,7 @@ cvy_status cvy_build_forward(cvy_builder *b)
     for (int i = 0; i < b->model->parameters && !b->training; i++) { /* evaluation goes by averages, if there are any */
         b->parameter[i] = b->average[i] >= 0 ? b->average[i] : b->parameter[i];
     }
+    cvy_fuse_relus(b);
     CVY_TRY(build_source(b, 0));
     CVY_TRY(build_label(b));
     CVY_TRY(cvy_builder_add_control(b, CVY_PHASE_IO, CVY_ACCESS_WRITE, b->layer[0].output,

@@ -41,7 +41,10 @@ static int64_t output_bytes(const cvy_builder *b, int layer)
     return b->schedule->buffer[b->layer[layer].output].bytes;
 }
 
-static bool is_view(const cvy_builder *b, int layer) { return b->model->layer[layer].kind->forward_passes == 0; }
+static bool is_view(const cvy_builder *b, int layer)
+{
+    return b->model->layer[layer].kind->forward_passes == 0 || b->layer[layer].carrier >= 0;
+}
 
 static void note_reads(survey *s, int layer, cvy_op_pass pass)
 {
@@ -63,7 +66,8 @@ static void find_reads(survey *s)
     const cvy_builder *b = s->b;
     for (int i = b->model->layers - 1; i > 0; i--) {
         const cvy_layer *l = &b->model->layer[i];
-        for (int k = 0; k < l->kind->backward_passes && b->layer[i].needs_gradient; k++) {
+        bool steps = b->layer[i].needs_gradient && !cvy_fuse_leaves_gradient(b, i);
+        for (int k = 0; k < l->kind->backward_passes && steps; k++) {
             if (l->kind->backward[k] != CVY_PASS_BACKWARD_DATA || b->layer[l->input[0]].needs_gradient) {
                 note_reads(s, i, l->kind->backward[k]);
             }

@@ -6,16 +6,16 @@
 #include "base/memory.h"
 #include "runtime/session.h"
 
-enum { MAX_ROWS = CVY_OP_KIND_COUNT * CVY_PASS_COUNT + 2 };
+enum { MAX_ROWS = 2 * CVY_OP_KIND_COUNT * CVY_PASS_COUNT + 2 };
 
-/* One row a (kind, pass); control steps share the last two. */
+/* One row a (kind, pass), with relu and without; control steps share the last two. */
 static int find_row(const cvy_schedule *s, const cvy_step *step)
 {
     if (step->op < 0) {
         return MAX_ROWS - (step->phase == CVY_PHASE_IO ? 2 : 1);
     }
     const cvy_op *op = &s->op[step->op];
-    return (int)op->kind * CVY_PASS_COUNT + (int)op->pass;
+    return 2 * ((int)op->kind * CVY_PASS_COUNT + (int)op->pass) + op->relu;
 }
 
 static void name_row(cvy_profile_row *row, const cvy_schedule *s, const cvy_step *step)
@@ -27,7 +27,8 @@ static void name_row(cvy_profile_row *row, const cvy_schedule *s, const cvy_step
     const cvy_op *op = &s->op[step->op];
     const cvy_choice *choice = &s->choice[step->op];
     char algorithm[sizeof row->algorithm];
-    snprintf(row->name, sizeof row->name, "%s %s", cvy_op_kind_name(op->kind), cvy_op_pass_name(op->pass));
+    snprintf(row->name, sizeof row->name, "%s%s %s", cvy_op_kind_name(op->kind), op->relu ? "+relu" : "",
+             cvy_op_pass_name(op->pass));
     snprintf(algorithm, sizeof algorithm, "%s %.40s", choice->backend, choice->algorithm);
     if (row->algorithm[0] && strcmp(row->algorithm, algorithm) != 0) {
         snprintf(algorithm, sizeof algorithm, "mixed");

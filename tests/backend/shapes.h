@@ -23,6 +23,7 @@ typedef struct test_shape {
     int64_t samples; /**< valid samples of a loss; 0: all */
     int64_t others[3]; /**< channels of the inputs of a concat beside x; 0: there is none */
     bool clipped;    /**< a rule with the scale of clipping */
+    bool relu;       /**< passes that may be a relu's too are */
 } test_shape;
 
 #define DIMS(...) {(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}}
@@ -269,6 +270,24 @@ static const test_shape test_shapes[] = {
     CASE("dice of voxels", DICE(0.25), DIMS(2, 3, 4, 3, 5)),
     CASE("dice of one class", DICE(1.0), DIMS(2, 1, 3, 4)),
     CASE("dice of one label a sample", DICE(0.5), DIMS(4, 6)),
+    CASE("conv 3x3, relu", CONVOLUTION(SQUARE(3, 1, 1, 1)), DIMS(2, 8, 7, 9), .filters = 16, .optional = true,
+         .relu = true),
+    CASE("conv 7x7 stride 2 of 3 channels, relu", CONVOLUTION(SQUARE(7, 2, 1, 3)), DIMS(1, 3, 15, 14), .filters = 16,
+         .optional = true, .relu = true),
+    CASE("conv 1x1 without bias, relu", CONVOLUTION(SQUARE(1, 1, 1, 0)), DIMS(3, 24, 5, 7), .filters = 11,
+         .relu = true),
+    CASE("conv depthwise, relu", GROUPED(8, SQUARE(3, 1, 1, 1)), DIMS(2, 8, 7, 8), .filters = 8, .optional = true,
+         .relu = true),
+    CASE("conv 3-D, relu", CONVOLUTION(CUBE(3, 1, 1, 1)), DIMS(2, 4, 5, 6, 7), .filters = 6, .optional = true,
+         .relu = true),
+    CASE("batch norm, relu", BATCH_NORM(3 * 6 * 5), DIMS(3, 7, 6, 5), .relu = true),
+    CASE("batch norm, 16 channels, relu", BATCH_NORM(2 * 5 * 7), DIMS(2, 16, 5, 7), .relu = true),
+    CASE("batch norm 3-D, relu", BATCH_NORM(2 * 3 * 4 * 5), DIMS(2, 3, 3, 4, 5), .relu = true),
+    CASE("batch norm of vectors, relu", BATCH_NORM(8), DIMS(8, 5), .relu = true),
+    CASE("add, relu", {.kind = CVY_OP_ADD}, DIMS(2, 13, 4, 6), .relu = true),
+    CASE("add of vectors, relu", {.kind = CVY_OP_ADD}, DIMS(3, 29), .relu = true),
+    CASE("relu of two gradients", {.kind = CVY_OP_RELU}, DIMS(2, 11, 5, 7), .optional = true),
+    CASE("relu of vectors, two gradients", {.kind = CVY_OP_RELU}, DIMS(4, 37), .optional = true),
 };
 enum { test_shape_count = sizeof test_shapes / sizeof test_shapes[0] };
 
@@ -295,6 +314,9 @@ static inline cvy_status describe_operand(const test_shape *shape, const cvy_op 
 static inline bool leaves_out(const test_shape *shape, const cvy_signature_place *place)
 {
     int other = find_other(place->role);
+    if (shape->op.kind == CVY_OP_BATCH_NORM) {
+        return place->optional && !shape->relu;
+    }
     if (place->role == CVY_ROLE_SCALE) {
         return place->optional && !shape->clipped;
     }
@@ -309,6 +331,7 @@ static inline bool make_op(const test_shape *shape, cvy_op_pass pass, cvy_dtype 
     cvy_tensor tensor;
     *op_out = shape->op;
     op_out->pass = pass;
+    op_out->relu = shape->relu && cvy_op_takes_relu(op_out->kind, pass);
     for (int i = 0; signature && i < signature->places; i++) {
         const cvy_signature_place *place = &signature->place[i];
         if (leaves_out(shape, place)) {

@@ -19,6 +19,10 @@ enum { FORMATS = sizeof activation_formats / sizeof activation_formats[0] };
 static const test_shape large_shapes[] = {
     CASE("large batch norm", BATCH_NORM(2 * 23 * 17), DIMS(2, 27, 23, 17)),
     CASE("wide batch norm", BATCH_NORM(3 * 5 * 5), DIMS(3, 300, 5, 5)),
+    CASE("large batch norm, relu", BATCH_NORM(2 * 23 * 17), DIMS(2, 27, 23, 17), .relu = true),
+    CASE("wide batch norm, relu", BATCH_NORM(3 * 5 * 5), DIMS(3, 300, 5, 5), .relu = true),
+    CASE("large add, relu", {.kind = CVY_OP_ADD}, DIMS(3, 21, 15, 19), .relu = true),
+    CASE("large relu of two gradients", {.kind = CVY_OP_RELU}, DIMS(3, 21, 15, 19), .optional = true),
     CASE("one sample", BATCH_NORM(19 * 22 * 21), DIMS(1, 2, 19, 22, 21)),
     CASE("wide vectors", BATCH_NORM(34), DIMS(34, 517)),
     CASE("large relu", {.kind = CVY_OP_RELU}, DIMS(3, 21, 15, 19)),
@@ -209,9 +213,9 @@ static void test_in_place_equals_out_of_place(void **state)
             }
         }
     }
-    /* 4 formats of 4 batch norms in 3 passes, relu in 2, add with 2 inputs, 2 dropouts in 2; then 6 activations, 3
-     * multiplies, stochastic depth and 4 group norms in 2 */
-    assert_int_equal(checked, 4 * (4 * 3 + 2 + 2 + 2 * 2 + (6 + 3 + 1 + 4) * 2));
+    /* 4 formats of 6 batch norms in 3 passes, relu in 2 and with two gradients, 2 adds with 2 inputs, 2 dropouts in 2;
+     * then 6 activations, 3 multiplies, stochastic depth and 4 group norms in 2 */
+    assert_int_equal(checked, 4 * (6 * 3 + 2 + 3 + 2 * 2 + 2 * 2 + (6 + 3 + 1 + 4) * 2));
 }
 
 /* Work is cut by the shape and merged in order: runs with 1, 2 and 3 threads, and again, give the same bits. */

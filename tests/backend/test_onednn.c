@@ -51,6 +51,9 @@ static void set_pair(cvy_op *op, const format_pair *pair)
 /* Passes that are left to other backends whatever their formats. */
 static bool is_foreign(const cvy_op *op)
 {
+    if (op->relu && op->kind != CVY_OP_CONVOLUTION) {
+        return true;
+    }
     switch (op->kind) {
     case CVY_OP_CONVOLUTION:
     case CVY_OP_TRANSPOSED_CONVOLUTION:
@@ -149,6 +152,47 @@ static void test_every_shape_agrees_with_the_reference(void **state)
     }
 }
 
+/* A run with NaN in the input: without relu and with, of one op; counts the outputs that are NaN. */
+static void judge_relu(const test_shape *shape, const cvy_op *with, int *lost)
+{
+    cvy_op without = *with;
+    cvy_run run = make_run(shape);
+    int y = cvy_op_index(with, CVY_ROLE_Y);
+    without.relu = false;
+    assert_int_equal(!cvy_backend_onednn.quality(with), !cvy_backend_onednn.quality(&without));
+    test_operands found = create_operands(with), plain = create_operands(&without);
+    set_element(CVY_F32, found.data[0], 0, NAN);
+    set_element(CVY_F32, plain.data[0], 0, NAN);
+    if (run_op(&cvy_backend_onednn, with, found.data, &run) == CVY_OK) {
+        assert_int_equal(run_op(&cvy_backend_onednn, &without, plain.data, &run), CVY_OK);
+        for (int64_t i = 0; i < cvy_tensor_elements(&with->operand[y].tensor); i++) {
+            float before = ((const float *)plain.data[y])[i], after = ((const float *)found.data[y])[i];
+            *lost += isnan(before);
+            assert_true(isnan(before) ? isnan(after) : fabsf(after - fmaxf(before, 0)) <= 1e-19f * fabsf(before));
+        }
+    }
+    destroy_operands(&found);
+    destroy_operands(&plain);
+}
+
+/* A convolution that is a relu's too runs wherever it runs alone, is max(y, 0) of it, and NaN stays. */
+static void test_relu_behind_a_convolution_is_the_relu(void **state)
+{
+    (void)state;
+    int lost = 0;
+    cvy_op op;
+    for (int i = 0; i < test_shape_count; i++) {
+        test_shape shape = test_shapes[i];
+        shape.relu = true;
+        for (int k = 0; k < PAIRS && shape.op.kind == CVY_OP_CONVOLUTION; k++) {
+            assert_true(make_op(&shape, CVY_PASS_FORWARD, CVY_F32, &op));
+            set_pair(&op, &pairs[k]);
+            judge_relu(&shape, &op, &lost);
+        }
+    }
+    assert_true(lost > 1000);
+}
+
 /* Free one operand at a time: what the library wishes there, it takes, and better than in loops. */
 static void judge_wishes(const cvy_op *op, int *wishes)
 {
@@ -223,6 +267,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_shape_agrees_with_the_reference),
+        cmocka_unit_test(test_relu_behind_a_convolution_is_the_relu),
         cmocka_unit_test(test_wishes_are_taken),
         cmocka_unit_test(test_dense_takes_weights_both_ways),
         cmocka_unit_test(test_convolution_counts_its_taps),

@@ -123,6 +123,9 @@ static void test_convolutions_equal_plain_loops(void **state)
                           expected + plane * positions);
             }
         }
+        for (int64_t o = 0; shape->relu && o < cvy_shape_elements(&y->shape); o++) {
+            expected[o] = expected[o] > 0.0 ? expected[o] : 0.0;
+        }
         assert_true(relative_difference(y, find_data(&op, &operands, CVY_ROLE_Y), y, expected) < 1e-13);
         cvy_free(expected);
         cvy_free(x.data);
@@ -287,6 +290,66 @@ static void test_relu_keeps_nan(void **state)
     destroy_operands(&operands);
 }
 
+/* -2 + 1, 1 - 1, 3 + 0.5. */
+static void test_add_with_relu_by_hand(void **state)
+{
+    (void)state;
+    test_shape shape = CASE("", {.kind = CVY_OP_ADD}, DIMS(1, 4), .relu = true);
+    test_operands operands;
+    cvy_op op = begin(&shape, CVY_PASS_FORWARD, &operands);
+    SET(&op, &operands, CVY_ROLE_X, -2.0, 1.0, 3.0, NAN);
+    SET(&op, &operands, CVY_ROLE_X1, 1.0, -1.0, 0.5, 1.0);
+    run(&shape, &op, &operands);
+    REQUIRE(&op, &operands, CVY_ROLE_Y, 0.0, 0.0, 3.5);
+    assert_true(isnan(find_data(&op, &operands, CVY_ROLE_Y)[3]));
+    destroy_operands(&operands);
+}
+
+/* Where y is above 0, 2 + 5 and 3 - 1; elsewhere nothing. */
+static void test_relu_of_two_gradients_by_hand(void **state)
+{
+    (void)state;
+    test_shape shape = CASE("", {.kind = CVY_OP_RELU}, DIMS(1, 4), .optional = true);
+    test_operands operands;
+    cvy_op op = begin(&shape, CVY_PASS_BACKWARD_DATA, &operands);
+    SET(&op, &operands, CVY_ROLE_Y, 0.5, 0.0, 1.0, 0.0);
+    SET(&op, &operands, CVY_ROLE_DY, 2.0, 7.0, 3.0, -4.0);
+    SET(&op, &operands, CVY_ROLE_DY1, 5.0, 1.0, -1.0, 8.0);
+    run(&shape, &op, &operands);
+    REQUIRE(&op, &operands, CVY_ROLE_DX, 7.0, 0.0, 2.0, 0.0);
+    destroy_operands(&operands);
+}
+
+/*
+ * One channel of 1, 3, 5, 7: mean 4, variance 5; with w = sqrt 5 and b = 2 y is x - 2, so 0 1 3 5 behind the relu. Of
+ * dy = 9, 1, 2, 3 the first does not count.
+ */
+static void test_batch_norm_with_relu_by_hand(void **state)
+{
+    (void)state;
+    test_shape shape = CASE("", BATCH_NORM(4), DIMS(2, 1, 1, 2), .relu = true);
+    test_operands operands;
+    shape.op.params.norm.epsilon = 0.0;
+    cvy_op op = begin(&shape, CVY_PASS_FORWARD, &operands);
+    SET(&op, &operands, CVY_ROLE_X, 1.0, 3.0, 5.0, 7.0);
+    SET(&op, &operands, CVY_ROLE_W, sqrt(5.0));
+    SET(&op, &operands, CVY_ROLE_B, 2.0);
+    run(&shape, &op, &operands);
+    REQUIRE(&op, &operands, CVY_ROLE_Y, 0.0, 1.0, 3.0, 5.0);
+    destroy_operands(&operands);
+    op = begin(&shape, CVY_PASS_GRAD_STATS, &operands);
+    SET(&op, &operands, CVY_ROLE_X, 1.0, 3.0, 5.0, 7.0);
+    SET(&op, &operands, CVY_ROLE_DY, 9.0, 1.0, 2.0, 3.0);
+    SET(&op, &operands, CVY_ROLE_MEAN, 4.0);
+    SET(&op, &operands, CVY_ROLE_VARIANCE, 5.0);
+    SET(&op, &operands, CVY_ROLE_W, sqrt(5.0));
+    SET(&op, &operands, CVY_ROLE_B, 2.0);
+    run(&shape, &op, &operands);
+    REQUIRE(&op, &operands, CVY_ROLE_DB, 6.0);
+    REQUIRE(&op, &operands, CVY_ROLE_DW, (-1.0 * 1.0 + 1.0 * 2.0 + 3.0 * 3.0) / sqrt(5.0));
+    destroy_operands(&operands);
+}
+
 static void test_max_pool_shows_nan(void **state)
 {
     (void)state;
@@ -387,6 +450,9 @@ int main(void)
         cmocka_unit_test(test_batch_norm_commits_unbiased_variance),
         cmocka_unit_test(test_batch_norm_merges_statistics),
         cmocka_unit_test(test_relu_keeps_nan),
+        cmocka_unit_test(test_add_with_relu_by_hand),
+        cmocka_unit_test(test_relu_of_two_gradients_by_hand),
+        cmocka_unit_test(test_batch_norm_with_relu_by_hand),
         cmocka_unit_test(test_max_pool_shows_nan),
         cmocka_unit_test(test_cross_entropy_by_hand),
         cmocka_unit_test(test_cross_entropy_counts_the_first_of_equals),

@@ -110,6 +110,21 @@ static double flop_of(const char *name, cvy_op_pass pass)
     return cvy_op_flop(&op);
 }
 
+/*
+ * Of 90 elements in 7 channels, 630: batch norm's 6 and 8 an element, 1 more for the relu; backward y is made twice, of
+ * a product, a sum and a comparison. 2 x 11 x 5 x 7 = 770: two gradients are one addition more.
+ */
+static void test_flop_of_a_relu_in_an_op(void **state)
+{
+    (void)state;
+    assert_true(flop_of("batch norm, relu", CVY_PASS_FORWARD) == 7.0 * 630.0);
+    assert_true(flop_of("batch norm, relu", CVY_PASS_BACKWARD) == 14.0 * 630.0);
+    assert_true(flop_of("batch norm, relu", CVY_PASS_GRAD_STATS) == 7.0 * 630.0);
+    assert_true(flop_of("conv 3x3, relu", CVY_PASS_FORWARD) ==
+                flop_of("conv 3x3", CVY_PASS_FORWARD) + 2.0 * 16.0 * 7.0 * 9.0);
+    assert_true(flop_of("relu of two gradients", CVY_PASS_BACKWARD_DATA) == 2.0 * 770.0);
+}
+
 static bool only_moves(cvy_op_kind kind)
 {
     return kind == CVY_OP_REORDER || kind == CVY_OP_CONCAT || kind == CVY_OP_SLICE;
@@ -170,6 +185,7 @@ static void test_hash_ignores_what_is_not_said(void **state)
     memset(&copy, 0xAA, sizeof copy);
     copy.kind = op.kind;
     copy.pass = op.pass;
+    copy.relu = op.relu;
     copy.params.window.groups = op.params.window.groups;
     copy.params.window.count_padding = op.params.window.count_padding;
     copy.params.window.window = op.params.window.window;
@@ -226,6 +242,7 @@ static void test_hash_differs_with_each_field_of_a_convolution(void **state)
     cvy_op op = make(find_shape("conv uneven padding"), CVY_PASS_FORWARD);
     add_hash(&known, &op);
     VARY(&known, op, pass, CVY_PASS_INFERENCE);
+    VARY(&known, op, relu, true);
     VARY(&known, op, kind, CVY_OP_POOL_MAX);
     for (int axis = 0; axis < 3; axis++) {
         VARY(&known, op, params.window.window.kernel[axis], 9);
@@ -320,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_flop_of_a_transposed_convolution),
         cmocka_unit_test(test_flop_of_dense),
         cmocka_unit_test(test_flop_of_small_ops),
+        cmocka_unit_test(test_flop_of_a_relu_in_an_op),
         cmocka_unit_test(test_flop_of_every_op),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_hash_of_a_known_op),

@@ -353,6 +353,21 @@ static void test_check_refuses_parameters_that_make_no_sense(void **state)
     refuse(op, "no op of kind 77");
 }
 
+static void test_check_refuses_a_relu_out_of_place(void **state)
+{
+    (void)state;
+    cvy_op op;
+    assert_true(make_op(find_shape("dense 10 to 7"), CVY_PASS_FORWARD, CVY_F32, &op));
+    op.relu = true;
+    refuse(op, "there is none with relu");
+    assert_true(make_op(find_shape("batch norm"), CVY_PASS_BACKWARD, CVY_F32, &op));
+    op.relu = true;
+    refuse(op, "operand b is missing with relu");
+    assert_true(make_op(find_shape("batch norm, relu"), CVY_PASS_GRAD_STATS, CVY_F32, &op));
+    op.relu = false;
+    refuse(op, "operand b is there without relu");
+}
+
 static void test_check_refuses_labels_that_are_no_map(void **state)
 {
     (void)state;
@@ -418,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_check_takes_every_shape),
         cmocka_unit_test(test_check_refuses_a_wrong_operand),
         cmocka_unit_test(test_check_refuses_parameters_that_make_no_sense),
+        cmocka_unit_test(test_check_refuses_a_relu_out_of_place),
         cmocka_unit_test(test_check_refuses_labels_that_are_no_map),
         cmocka_unit_test(test_check_refuses_channels_that_do_not_add_up),
         cmocka_unit_test(test_one_group_may_be_written_both_ways),

@@ -152,18 +152,23 @@ static double activation_bytes(const char *name, cvy_recompute what)
 }
 
 /*
- * Of conv, norm, relu the convolution's output is kept alone: of three nets' activations at most six tenths stay. All
- * keeps less than cheap. A net without norms has nothing to drop for free: a relu lies on its convolution's output.
+ * Of conv, norm, relu the convolution's output is kept alone. Where convolutions read what is dropped, about half of
+ * the activations stays, or less; a GoogLeNet's branches end in a concat, which is what the next layers read, so that
+ * they keep little else to begin with. All keeps less than cheap. A net without norms has nothing to drop for free: a
+ * relu is part of its convolution.
  */
 static void test_recomputation_saves_memory(void **state)
 {
     (void)state;
-    static const char *const models[] = {"resnet50", "googlenet", "densenet121"};
+    static const struct {
+        const char *model;
+        double share; /* at most */
+    } nets[] = {{"resnet50", 0.6}, {"googlenet", 0.85}, {"densenet121", 0.35}};
     for (int i = 0; i < 3; i++) {
-        double none = activation_bytes(models[i], CVY_RECOMPUTE_NONE);
-        double cheap = activation_bytes(models[i], CVY_RECOMPUTE_CHEAP);
-        assert_true(cheap <= 0.6 * none);
-        assert_true(activation_bytes(models[i], CVY_RECOMPUTE_ALL) < cheap);
+        double none = activation_bytes(nets[i].model, CVY_RECOMPUTE_NONE);
+        double cheap = activation_bytes(nets[i].model, CVY_RECOMPUTE_CHEAP);
+        assert_true(cheap <= nets[i].share * none);
+        assert_true(activation_bytes(nets[i].model, CVY_RECOMPUTE_ALL) < cheap);
     }
     assert_true(activation_bytes("vgg11", CVY_RECOMPUTE_CHEAP) == activation_bytes("vgg11", CVY_RECOMPUTE_NONE));
 }

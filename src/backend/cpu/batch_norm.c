@@ -7,6 +7,9 @@
  * (Ioffe, Szegedy, "Batch normalization", 2015). The mean is taken off before the scale is applied, so that a mean
  * large against the deviation costs no digits. FORWARD and BACKWARD are the split passes in a row: same bits.
  *
+ * With a relu behind it, y is max(y, 0) in the pass that makes it, and the gradients make y of x again, by the same
+ * arithmetic, to see where it was above 0: that is cheaper than to read it.
+ *
  * The padding of blocked formats stays zero: its columns get scale and shift 0.
  */
 #include "backend/cpu/batch_norm_rows.h"
@@ -17,19 +20,15 @@ typedef struct norm_vectors {
     const float *w, *b, *mean, *variance;
 } norm_vectors;
 
-static float scale_of(const cvy_cpu_kernel *kernel, const norm_vectors *vectors, int64_t channel)
-{
-    return (float)(vectors->w[channel] * cvy_norm_inverse_deviation(kernel, vectors->variance[channel]));
-}
-
 static void fill_normaliser(const cvy_cpu_kernel *kernel, const cvy_strip *strip, const norm_vectors *vectors,
                             cvy_normaliser *out)
 {
+    out->relu = kernel->base.op.relu;
     for (int64_t i = 0; i < strip->lanes; i++) {
         int64_t channel = strip->channel + i;
         bool valid = i < strip->valid;
         out->mean[i] = valid ? vectors->mean[channel] : 0;
-        out->scale[i] = valid ? scale_of(kernel, vectors, channel) : 0;
+        out->scale[i] = valid ? cvy_norm_scale(kernel, vectors->w[channel], vectors->variance[channel]) : 0;
         out->shift[i] = valid ? vectors->b[channel] : 0;
     }
     cvy_columns_repeat(strip, out->mean);
@@ -55,15 +54,18 @@ static void normalise(const cvy_cpu_kernel *kernel, const float *x, cvy_norm_str
 static void fill_gradient(const cvy_cpu_kernel *kernel, const cvy_strip *strip, double count,
                           const cvy_norm_gradients *with, cvy_gradient *out)
 {
+    out->relu = with->b != NULL;
     for (int64_t i = 0; i < strip->lanes; i++) {
         int64_t channel = strip->channel + i;
+        out->beta[i] = 0;
         if (i >= strip->valid) {
             out->mean[i] = out->scale[i] = out->shift[i] = out->slope[i] = 0;
             continue;
         }
         double inverse = cvy_norm_inverse_deviation(kernel, with->variance[channel]);
         out->mean[i] = with->mean[channel];
-        out->scale[i] = (float)(with->w[channel] * inverse);
+        out->scale[i] = cvy_norm_scale(kernel, with->w[channel], with->variance[channel]);
+        out->beta[i] = out->relu ? with->b[channel] : 0;
         out->shift[i] = (float)(with->db[channel] / count);
         out->slope[i] = (float)(inverse * with->dw[channel] / count);
     }
@@ -71,6 +73,7 @@ static void fill_gradient(const cvy_cpu_kernel *kernel, const cvy_strip *strip, 
     cvy_columns_repeat(strip, out->scale);
     cvy_columns_repeat(strip, out->shift);
     cvy_columns_repeat(strip, out->slope);
+    cvy_columns_repeat(strip, out->beta);
 }
 
 static void apply_gradients(const cvy_cpu_kernel *kernel, cvy_norm_strips strips, double count,
@@ -120,7 +123,8 @@ static cvy_status run_backward(const cvy_cpu_kernel *kernel, void *const *operan
 {
     (void)run;
     cvy_norm_gradients with = {.x = operand[0], .dy = operand[1], .w = operand[2], .mean = operand[3],
-                               .variance = operand[4], .dx = operand[5], .dw = operand[6], .db = operand[7]};
+                               .variance = operand[4], .dx = operand[5], .dw = operand[6], .db = operand[7],
+                               .b = kernel->base.op.relu ? operand[8] : NULL};
     double count = (double)(kernel->columns.samples * kernel->columns.area);
     for (cvy_norm_strips strips = {0, 0}; cvy_norm_next_strips(kernel, 2, &strips);) {
         cvy_norm_sum_gradients(kernel, scratch, strips, &with);
@@ -133,8 +137,10 @@ static cvy_status run_grad_stats(const cvy_cpu_kernel *kernel, void *const *oper
                                  const cvy_run *run)
 {
     (void)run;
+    bool relu = kernel->base.op.relu;
     cvy_norm_gradients with = {.x = operand[0], .dy = operand[1], .mean = operand[2], .variance = operand[3],
-                               .dw = operand[4], .db = operand[5]};
+                               .dw = operand[4], .db = operand[5], .w = relu ? operand[6] : NULL,
+                               .b = relu ? operand[7] : NULL};
     cvy_norm_sum_gradients(kernel, scratch, cvy_norm_all_strips(kernel), &with);
     return CVY_OK;
 }
@@ -145,7 +151,8 @@ static cvy_status run_grad_apply(const cvy_cpu_kernel *kernel, void *const *oper
     (void)scratch;
     (void)run;
     cvy_norm_gradients with = {.x = operand[0], .dy = operand[1], .w = operand[2], .mean = operand[3],
-                               .variance = operand[4], .dw = operand[5], .db = operand[6], .dx = operand[7]};
+                               .variance = operand[4], .dw = operand[5], .db = operand[6], .dx = operand[7],
+                               .b = kernel->base.op.relu ? operand[8] : NULL};
     apply_gradients(kernel, cvy_norm_all_strips(kernel), (double)kernel->base.op.params.norm.count, &with);
     return CVY_OK;
 }

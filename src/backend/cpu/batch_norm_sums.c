@@ -23,6 +23,9 @@
 /* Pieces of work in all, at least: enough for any number of threads to share evenly. Part of the result's rounding. */
 enum { UNITS = 64 };
 
+/* Positions of a piece, at least: what begins and ends a lane's sums is to be small beside what is summed. */
+enum { LEAST_POSITIONS = 128 };
+
 /* Bytes a thread that one pass leaves in the cache for the next: half of a common second level. */
 enum { WARM_BYTES = 512 * 1024 };
 
@@ -30,8 +33,9 @@ void cvy_norm_setup(cvy_cpu_kernel *kernel)
 {
     kernel->columns = cvy_columns_join_samples(&kernel->columns);
     const cvy_columns *columns = &kernel->columns;
-    int64_t elements = columns->samples * columns->area * columns->lanes; /* of a strip */
-    kernel->groups = cvy_min_i64(cvy_ceil_div(UNITS, columns->strips), cvy_max_i64(1, elements / CVY_CPU_CHUNK));
+    int64_t positions = columns->samples * columns->area;
+    int64_t most = cvy_min_i64(positions * columns->lanes / CVY_CPU_CHUNK, positions / LEAST_POSITIONS);
+    kernel->groups = cvy_min_i64(cvy_ceil_div(UNITS, columns->strips), cvy_max_i64(1, most));
     kernel->scratch_bytes = (size_t)(columns->strips * kernel->groups * columns->lanes * 2) * sizeof(double);
 }
 
@@ -209,23 +213,43 @@ double cvy_norm_inverse_deviation(const cvy_cpu_kernel *kernel, float variance)
     return 1.0 / sqrt((double)variance + kernel->base.op.params.norm.epsilon);
 }
 
+float cvy_norm_scale(const cvy_cpu_kernel *kernel, float w, float variance)
+{
+    return (float)(w * cvy_norm_inverse_deviation(kernel, variance));
+}
+
+/* What the sums go by: the mean, and with a relu what makes y. */
+static void fill_normaliser(const cvy_cpu_kernel *kernel, const cvy_strip *strip, const cvy_norm_gradients *with,
+                            cvy_normaliser *out)
+{
+    out->relu = with->b != NULL;
+    for (int64_t i = 0; i < strip->lanes; i++) {
+        int64_t channel = strip->channel + i;
+        bool valid = i < strip->valid, made = valid && out->relu;
+        out->mean[i] = valid ? with->mean[channel] : 0;
+        out->scale[i] = made ? cvy_norm_scale(kernel, with->w[channel], with->variance[channel]) : 0;
+        out->shift[i] = made ? with->b[channel] : 0;
+    }
+    cvy_columns_repeat(strip, out->mean);
+    cvy_columns_repeat(strip, out->scale);
+    cvy_columns_repeat(strip, out->shift);
+}
+
 void cvy_norm_sum_unit(const cvy_cpu_kernel *kernel, const cvy_norm_gradients *with, const cvy_norm_unit *unit,
                        double *sums_out)
 {
     const cvy_strip *strip = &unit->strip;
-    float centre[CVY_COLUMNS_WIDTH];
+    cvy_normaliser normaliser;
     moments here;
     cvy_sums sums;
-    for (int64_t i = 0; i < strip->lanes; i++) {
-        centre[i] = i < strip->valid ? with->mean[strip->channel + i] : 0;
-    }
-    cvy_columns_repeat(strip, centre);
+    fill_normaliser(kernel, strip, with, &normaliser);
     memset(sums_out, 0, (size_t)strip->lanes * 2 * sizeof sums_out[0]);
     cvy_norm_unit chunk = {.strip = unit->strip, .last = unit->first};
     while (next_chunk(unit, &chunk)) {
         clear_sums(strip, &sums);
         for (cvy_walk walk = cvy_norm_unit_walk(kernel, &chunk); cvy_walk_next(&walk);) {
-            cvy_rows_gradient_sums(with->x + walk.offset, with->dy + walk.offset, &walk.matrix, centre, &sums);
+            cvy_rows_gradient_sums(with->x + walk.offset, with->dy + walk.offset, &walk.matrix, &normaliser,
+                                   &sums);
         }
         cvy_columns_fold(strip, sums.first, here.first);
         cvy_columns_fold(strip, sums.second, here.second);

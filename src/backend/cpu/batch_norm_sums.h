@@ -15,9 +15,9 @@ typedef struct cvy_norm_strips {
     int64_t first, last;
 } cvy_norm_strips;
 
-/** What the backward passes read and write; members that a pass does not have are NULL. */
+/** What the backward passes read and write; members that a pass does not have are NULL: b is there with a relu. */
 typedef struct cvy_norm_gradients {
-    const float *x, *dy, *w, *mean, *variance;
+    const float *x, *dy, *w, *b, *mean, *variance;
     float *dw, *db, *dx;
 } cvy_norm_gradients;
 
@@ -42,6 +42,9 @@ cvy_walk cvy_norm_unit_walk(const cvy_cpu_kernel *kernel, const cvy_norm_unit *u
 /** 1 / sqrt(variance + epsilon). */
 double cvy_norm_inverse_deviation(const cvy_cpu_kernel *kernel, float variance);
 
+/** w / sqrt(variance + epsilon): one rounding wherever it is used, so that all see one sign of y. */
+float cvy_norm_scale(const cvy_cpu_kernel *kernel, float w, float variance);
+
 /** Mean and biased variance of each channel of some strips. */
 void cvy_norm_measure(const cvy_cpu_kernel *kernel, const float *x, void *scratch, cvy_norm_strips strips, float *mean,
                       float *variance);
@@ -49,7 +52,7 @@ void cvy_norm_measure(const cvy_cpu_kernel *kernel, const float *x, void *scratc
 /** Mean, then sum of squared deviations, of each lane of a unit: two times as many numbers as its strip has lanes. */
 void cvy_norm_measure_unit(const cvy_cpu_kernel *kernel, const float *x, const cvy_norm_unit *unit, double *sums_out);
 
-/** Sums of dy, then of dy (x - mean), of each lane of a unit; @p mean is by channel. */
+/** Sums of dy, then of dy (x - mean), of each lane of a unit; statistics are by channel, of which the mean will do. */
 void cvy_norm_sum_unit(const cvy_cpu_kernel *kernel, const cvy_norm_gradients *with, const cvy_norm_unit *unit,
                        double *sums_out);
 

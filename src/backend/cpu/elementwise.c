@@ -1,7 +1,7 @@
 /*
- * Activations and add: one flat pass over memory, padding included, since 0 stays 0 under all of them but the sigmoid,
- * which clears it afterwards. They never care about formats, so all operands must lie alike. In place or not: an
- * element is read before it is written, and no other is touched.
+ * Activations and add, alone or a relu with a sum: one flat pass over memory, padding included, since 0 stays 0 under
+ * all of them but the sigmoid, which clears it afterwards. They never care about formats, so all operands must lie
+ * alike. In place or not: an element is read before it is written, and no other is touched.
  */
 #include <string.h>
 
@@ -100,6 +100,26 @@ CVY_VECTOR static void add_range(const float *x, const float *x1, float *y, int6
     }
 }
 
+CVY_VECTOR static void add_relu_range(const float *x, const float *x1, float *y, int64_t count, float slope)
+{
+    (void)slope;
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++) {
+        float sum = x[i] + x1[i];
+        y[i] = sum < 0 ? 0 : sum;
+    }
+}
+
+CVY_VECTOR static void relu_backward_sum_range(const float *y, const float *dy, const float *dy1, float *dx,
+                                               int64_t count)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++) {
+        float sum = dy[i] + dy1[i];
+        dx[i] = y[i] > 0 ? sum : 0;
+    }
+}
+
 static const struct {
     range_function forward, backward;
 } ranges[CVY_OP_KIND_COUNT] = {
@@ -136,6 +156,32 @@ static cvy_status run_forward(const cvy_cpu_kernel *kernel, void *const *operand
     return CVY_OK;
 }
 
+static cvy_status run_add_relu(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
+{
+    (void)scratch;
+    (void)run;
+    run_ranges(kernel, add_relu_range, operand);
+    return CVY_OK;
+}
+
+/* y, dy, dy1, dx. */
+static cvy_status run_backward_sum(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch,
+                                   const cvy_run *run)
+{
+    (void)scratch;
+    (void)run;
+    const float *y = operand[0], *dy = operand[1], *dy1 = operand[2];
+    float *dx = operand[3];
+    int64_t count = kernel->elements, chunks = cvy_ceil_div(count, CVY_CPU_CHUNK);
+#pragma omp parallel for schedule(static) if (count > CVY_CPU_SERIAL_ELEMENTS)
+    for (int64_t i = 0; i < chunks; i++) {
+        int64_t first = i * CVY_CPU_CHUNK;
+        relu_backward_sum_range(y + first, dy + first, dy1 + first, dx + first,
+                                cvy_min_i64(CVY_CPU_CHUNK, count - first));
+    }
+    return CVY_OK;
+}
+
 static cvy_status run_backward(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
 {
     (void)scratch;
@@ -165,6 +211,12 @@ static cvy_cpu_run find(const cvy_op *op)
     }
     if (op->kind == CVY_OP_SIGMOID && op->pass == CVY_PASS_FORWARD) {
         return cvy_columns_fit(&op->operand[0].tensor) ? run_sigmoid : NULL;
+    }
+    if (cvy_op_find(op, CVY_ROLE_DY1)) {
+        return run_backward_sum;
+    }
+    if (op->relu) {
+        return run_add_relu;
     }
     return op->pass == CVY_PASS_BACKWARD_DATA ? run_backward : run_forward;
 }

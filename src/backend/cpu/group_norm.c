@@ -51,6 +51,7 @@ static void normalise_unit(const cvy_cpu_kernel *kernel, int64_t index, void *co
     const float *x = operand[0], *w = operand[1], *b = operand[2], *mean = operand[4], *variance = operand[5];
     float *y = operand[3];
     cvy_normaliser with;
+    with.relu = false;
     for (int64_t i = 0; i < strip->lanes; i++) {
         bool valid = i < strip->valid;
         int64_t channel = strip->channel + (valid ? i : 0);

@@ -4,23 +4,48 @@
  *
  * A backward primitive may be given its forward descriptor as a hint. 2.x looks at it only where forward leaves a
  * workspace, which none of these does.
+ *
+ * Its relu turns NaN into 0, which would hide a divergence: maxps gives the second operand. With a slope below 0 it
+ * compares and multiplies instead, and NaN stays. So the relu behind a convolution is a leaky one, its slope so small
+ * that nothing is left of a number below 0 beside those above, and large enough to keep products out of the denormals,
+ * which are slow.
  */
 #include "backend/onednn/shim.h"
 
 #include <pthread.h>
 
+#define RELU_SLOPE 0x1p-64f
+
 static cvy_onednn_device device;
 static bool device_ready;
 static pthread_once_t device_once = PTHREAD_ONCE_INIT;
+
+static bool make_attributes(dnnl_primitive_attr_t *attributes_out)
+{
+    return dnnl_primitive_attr_create(attributes_out) == dnnl_success &&
+           dnnl_primitive_attr_set_scratchpad_mode(*attributes_out, dnnl_scratchpad_mode_user) == dnnl_success &&
+           dnnl_primitive_attr_set_fpmath_mode(*attributes_out, dnnl_fpmath_mode_strict) == dnnl_success;
+}
+
+/* The attributes keep a copy of the list. */
+static bool add_relu(dnnl_primitive_attr_t attributes)
+{
+    dnnl_post_ops_t after;
+    if (dnnl_post_ops_create(&after) != dnnl_success) {
+        return false;
+    }
+    bool added = dnnl_post_ops_append_eltwise(after, 1.0f, dnnl_eltwise_relu, RELU_SLOPE, 0.0f) == dnnl_success &&
+                 dnnl_primitive_attr_set_post_ops(attributes, after) == dnnl_success;
+    dnnl_post_ops_destroy(after);
+    return added;
+}
 
 static void make_device(void)
 {
     device_ready = dnnl_engine_create(&device.engine, dnnl_cpu, 0) == dnnl_success &&
                    dnnl_stream_create(&device.stream, device.engine, dnnl_stream_default_flags) == dnnl_success &&
-                   dnnl_primitive_attr_create(&device.attributes) == dnnl_success &&
-                   dnnl_primitive_attr_set_scratchpad_mode(device.attributes, dnnl_scratchpad_mode_user) ==
-                       dnnl_success &&
-                   dnnl_primitive_attr_set_fpmath_mode(device.attributes, dnnl_fpmath_mode_strict) == dnnl_success;
+                   make_attributes(&device.attributes) && make_attributes(&device.rectifying) &&
+                   add_relu(device.rectifying);
 }
 
 const cvy_onednn_device *cvy_onednn_device_get(void)
@@ -62,6 +87,11 @@ static dnnl_status_t make_primitive_desc(const_dnnl_op_desc_t operation, dnnl_pr
     return dnnl_primitive_desc_create(description_out, operation, device.attributes, device.engine, NULL);
 }
 
+static dnnl_status_t make_rectifying_desc(const_dnnl_op_desc_t operation, dnnl_primitive_desc_t *description_out)
+{
+    return dnnl_primitive_desc_create(description_out, operation, device.rectifying, device.engine, NULL);
+}
+
 /* The memory descriptors of a layer; a layout that is missing gives the zero descriptor, which means "none". */
 typedef struct layer_descs {
     dnnl_memory_desc_t x, w, b, y;
@@ -81,7 +111,7 @@ static dnnl_status_t make_layer_descs(const cvy_onednn_operands *operands, layer
     return dnnl_success;
 }
 
-dnnl_status_t cvy_onednn_describe_convolution(dnnl_prop_kind_t pass, const cvy_onednn_operands *operands,
+dnnl_status_t cvy_onednn_describe_convolution(dnnl_prop_kind_t pass, bool relu, const cvy_onednn_operands *operands,
                                               const cvy_onednn_window *window, dnnl_primitive_desc_t *description_out)
 {
     layer_descs desc;
@@ -103,7 +133,10 @@ dnnl_status_t cvy_onednn_describe_convolution(dnnl_prop_kind_t pass, const cvy_o
             &operation, pass, dnnl_convolution_direct, &desc.x, &desc.w, operands->b ? &desc.b : NULL, &desc.y,
             window->stride, window->dilation, window->before, window->after);
     }
-    return status == dnnl_success ? make_primitive_desc(&operation, description_out) : status;
+    if (status != dnnl_success) {
+        return status;
+    }
+    return relu ? make_rectifying_desc(&operation, description_out) : make_primitive_desc(&operation, description_out);
 }
 
 dnnl_status_t cvy_onednn_describe_deconvolution(dnnl_prop_kind_t pass, const cvy_onednn_operands *operands,

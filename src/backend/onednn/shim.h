@@ -17,6 +17,7 @@ typedef struct cvy_onednn_device {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_primitive_attr_t attributes; /**< scratch memory from the caller, single precision kept */
+    dnnl_primitive_attr_t rectifying; /**< and a relu behind the primitive; see shim.c */
 } cvy_onednn_device;
 
 /** The device; NULL where the library cannot make one. Any thread may ask. */
@@ -44,8 +45,11 @@ typedef struct cvy_onednn_operands {
     const cvy_onednn_layout *b; /**< NULL: no bias */
 } cvy_onednn_operands;
 
-/** Describe a direct convolution; pass is dnnl_forward_training, dnnl_backward_data or dnnl_backward_weights. */
-dnnl_status_t cvy_onednn_describe_convolution(dnnl_prop_kind_t pass, const cvy_onednn_operands *operands,
+/**
+ * Describe a direct convolution; pass is dnnl_forward_training, dnnl_backward_data or dnnl_backward_weights. With
+ * @p relu (forward) y is max(y, 0).
+ */
+dnnl_status_t cvy_onednn_describe_convolution(dnnl_prop_kind_t pass, bool relu, const cvy_onednn_operands *operands,
                                               const cvy_onednn_window *window, dnnl_primitive_desc_t *description_out);
 
 /** Describe a transposed convolution; passes as for a convolution. The library counts the filters of w first. */

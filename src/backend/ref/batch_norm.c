@@ -4,6 +4,8 @@
  *
  *     dx = w / sqrt(variance + epsilon) (dy - db / m - x' dw / m).
  *
+ * With a relu behind it, dy is 0 where y was not above 0.
+ *
  * The fused passes are the split ones in a row, through the operands that they write, so both give the same bits. The
  * variance is of differences from the mean, in a second sweep: no cancellation.
  */
@@ -59,23 +61,48 @@ cvy_status cvy_ref_norm_stats(const cvy_ref_kernel *kernel, const cvy_run *run)
     return CVY_OK;
 }
 
+/* What y follows from, of one channel. */
+typedef struct channel_norm {
+    double mean, deviation, gamma, beta;
+} channel_norm;
+
+static channel_norm find_channel(const cvy_ref_kernel *kernel, int64_t c, cvy_role mean_role, cvy_role variance_role)
+{
+    const cvy_ref_tensor *gamma = cvy_ref_find(kernel, CVY_ROLE_W);
+    const cvy_ref_tensor *beta = cvy_ref_find(kernel, CVY_ROLE_B);
+    double variance = cvy_ref_load(cvy_ref_find(kernel, variance_role), c);
+    return (channel_norm){.mean = cvy_ref_load(cvy_ref_find(kernel, mean_role), c),
+                          .deviation = sqrt(variance + kernel->base.op.params.norm.epsilon),
+                          .gamma = gamma ? cvy_ref_load(gamma, c) : 0.0,
+                          .beta = beta ? cvy_ref_load(beta, c) : 0.0};
+}
+
+static double normalise_value(const channel_norm *norm, double x)
+{
+    return norm->gamma * (x - norm->mean) / norm->deviation + norm->beta;
+}
+
+/* dy, or 0 where a relu let nothing through. */
+static double load_gradient(const cvy_ref_kernel *kernel, const channel_norm *norm, double x, int64_t dy_at)
+{
+    bool through = !kernel->base.op.relu || normalise_value(norm, x) > 0.0;
+    return through ? cvy_ref_load(cvy_ref_find(kernel, CVY_ROLE_DY), dy_at) : 0.0;
+}
+
 /* y = w (x - mean) / sqrt(variance + epsilon) + b with the statistics of two roles. */
 static void normalise(const cvy_ref_kernel *kernel, cvy_role mean_role, cvy_role variance_role)
 {
     const cvy_ref_tensor *x = cvy_ref_find(kernel, CVY_ROLE_X);
     const cvy_ref_tensor *y = cvy_ref_find(kernel, CVY_ROLE_Y);
-    double epsilon = kernel->base.op.params.norm.epsilon;
     for (int64_t c = 0; c < x->extent[CVY_REF_C]; c++) {
-        double mean = cvy_ref_load(cvy_ref_find(kernel, mean_role), c);
-        double deviation = sqrt(cvy_ref_load(cvy_ref_find(kernel, variance_role), c) + epsilon);
-        double gamma = cvy_ref_load(cvy_ref_find(kernel, CVY_ROLE_W), c);
-        double beta = cvy_ref_load(cvy_ref_find(kernel, CVY_ROLE_B), c);
+        channel_norm norm = find_channel(kernel, c, mean_role, variance_role);
         for (int64_t row = 0; row < channel_rows(x); row++) {
             int64_t x_at = channel_row(x, c, row);
             int64_t y_at = channel_row(y, c, row);
             for (int64_t w = 0; w < x->extent[CVY_REF_W]; w++) {
-                double value = cvy_ref_load(x, x_at + x->at[CVY_REF_W][w]);
-                cvy_ref_store(y, y_at + y->at[CVY_REF_W][w], gamma * (value - mean) / deviation + beta);
+                double value = normalise_value(&norm, cvy_ref_load(x, x_at + x->at[CVY_REF_W][w]));
+                bool rectified = kernel->base.op.relu && value < 0.0; /* NaN stays */
+                cvy_ref_store(y, y_at + y->at[CVY_REF_W][w], rectified ? 0.0 : value);
             }
         }
     }
@@ -105,23 +132,22 @@ cvy_status cvy_ref_norm_grad_stats(const cvy_ref_kernel *kernel, const cvy_run *
 {
     const cvy_ref_tensor *x = cvy_ref_find(kernel, CVY_ROLE_X);
     const cvy_ref_tensor *dy = cvy_ref_find(kernel, CVY_ROLE_DY);
-    double epsilon = kernel->base.op.params.norm.epsilon;
     (void)run;
     for (int64_t c = 0; c < x->extent[CVY_REF_C]; c++) {
-        double mean = cvy_ref_load(cvy_ref_find(kernel, CVY_ROLE_MEAN), c);
-        double deviation = sqrt(cvy_ref_load(cvy_ref_find(kernel, CVY_ROLE_VARIANCE), c) + epsilon);
+        channel_norm norm = find_channel(kernel, c, CVY_ROLE_MEAN, CVY_ROLE_VARIANCE);
         double sum = 0.0;
         double product = 0.0;
         for (int64_t row = 0; row < channel_rows(x); row++) {
             int64_t x_at = channel_row(x, c, row);
             int64_t dy_at = channel_row(dy, c, row);
             for (int64_t w = 0; w < x->extent[CVY_REF_W]; w++) {
-                double gradient = cvy_ref_load(dy, dy_at + dy->at[CVY_REF_W][w]);
+                double value = cvy_ref_load(x, x_at + x->at[CVY_REF_W][w]);
+                double gradient = load_gradient(kernel, &norm, value, dy_at + dy->at[CVY_REF_W][w]);
                 sum += gradient;
-                product += gradient * (cvy_ref_load(x, x_at + x->at[CVY_REF_W][w]) - mean);
+                product += gradient * (value - norm.mean);
             }
         }
-        cvy_ref_store(cvy_ref_find(kernel, CVY_ROLE_DW), c, product / deviation);
+        cvy_ref_store(cvy_ref_find(kernel, CVY_ROLE_DW), c, product / norm.deviation);
         cvy_ref_store(cvy_ref_find(kernel, CVY_ROLE_DB), c, sum);
     }
     return CVY_OK;
@@ -133,10 +159,7 @@ static void apply_gradient(const cvy_ref_kernel *kernel, int64_t c, double count
     const cvy_ref_tensor *x = cvy_ref_find(kernel, CVY_ROLE_X);
     const cvy_ref_tensor *dy = cvy_ref_find(kernel, CVY_ROLE_DY);
     const cvy_ref_tensor *dx = cvy_ref_find(kernel, CVY_ROLE_DX);
-    double variance = cvy_ref_load(cvy_ref_find(kernel, CVY_ROLE_VARIANCE), c);
-    double deviation = sqrt(variance + kernel->base.op.params.norm.epsilon);
-    double mean = cvy_ref_load(cvy_ref_find(kernel, CVY_ROLE_MEAN), c);
-    double gamma = cvy_ref_load(cvy_ref_find(kernel, CVY_ROLE_W), c);
+    channel_norm norm = find_channel(kernel, c, CVY_ROLE_MEAN, CVY_ROLE_VARIANCE);
     double dw = cvy_ref_load(cvy_ref_find(kernel, CVY_ROLE_DW), c);
     double db = cvy_ref_load(cvy_ref_find(kernel, CVY_ROLE_DB), c);
     for (int64_t row = 0; row < channel_rows(x); row++) {
@@ -144,10 +167,11 @@ static void apply_gradient(const cvy_ref_kernel *kernel, int64_t c, double count
         int64_t dy_at = channel_row(dy, c, row);
         int64_t dx_at = channel_row(dx, c, row);
         for (int64_t w = 0; w < x->extent[CVY_REF_W]; w++) {
-            double normal = (cvy_ref_load(x, x_at + x->at[CVY_REF_W][w]) - mean) / deviation;
-            double gradient = cvy_ref_load(dy, dy_at + dy->at[CVY_REF_W][w]);
+            double value = cvy_ref_load(x, x_at + x->at[CVY_REF_W][w]);
+            double normal = (value - norm.mean) / norm.deviation;
+            double gradient = load_gradient(kernel, &norm, value, dy_at + dy->at[CVY_REF_W][w]);
             cvy_ref_store(dx, dx_at + dx->at[CVY_REF_W][w],
-                          gamma / deviation * (gradient - db / count - normal * dw / count));
+                          norm.gamma / norm.deviation * (gradient - db / count - normal * dw / count));
         }
     }
 }

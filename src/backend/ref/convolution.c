@@ -93,7 +93,9 @@ cvy_status cvy_ref_convolution_forward(const cvy_ref_kernel *kernel, const cvy_r
             int64_t plane = cvy_ref_plane(y, n, f);
             int64_t o[3] = {0, 0, 0};
             do {
-                cvy_ref_store(y, plane + cvy_ref_point(y, CVY_REF_D, o), bias + sum_over_taps(&parts, n, f, o));
+                double value = bias + sum_over_taps(&parts, n, f, o);
+                bool rectified = kernel->base.op.relu && value < 0.0; /* NaN stays */
+                cvy_ref_store(y, plane + cvy_ref_point(y, CVY_REF_D, o), rectified ? 0.0 : value);
             } while (cvy_ref_next(o, parts.out));
         }
     }

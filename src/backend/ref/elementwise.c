@@ -16,12 +16,14 @@ typedef struct element {
     double a, b, slope;
 } element;
 
-/* Comparisons that NaN fails keep NaN. In gradients a is x or y, b is dy. */
+/* Comparisons that NaN fails keep NaN. In gradients a is x or y, b is dy, with what is added to it. */
 typedef double (*element_map)(element e);
 
 static double sum_pair(element e) { return e.a + e.b; }
 
 static double relu(element e) { return e.a < 0.0 ? 0.0 : e.a; }
+
+static double relu_of_sum(element e) { return relu((element){.a = sum_pair(e)}); }
 
 static double relu_gradient(element e) { return e.a > 0.0 ? e.b : 0.0; }
 
@@ -65,17 +67,27 @@ static const struct {
     [CVY_OP_HARD_SWISH] = {hard_swish, hard_swish_gradient},
 };
 
-/* Map the elements of a and b (may be NULL) to those of y. */
-static void map_elements(const cvy_ref_tensor *a, const cvy_ref_tensor *b, const cvy_ref_tensor *y, element_map map,
-                         double slope)
+/* The tensors that an element is made of; b and what is added to it may be NULL. */
+typedef struct inputs {
+    const cvy_ref_tensor *a, *b, *added;
+} inputs;
+
+static int64_t find_row(const cvy_ref_tensor *tensor, int64_t row) { return tensor ? cvy_ref_row(tensor, row) : 0; }
+
+static double load_from(const cvy_ref_tensor *tensor, int64_t row_at, int64_t w)
+{
+    return tensor ? cvy_ref_load(tensor, row_at + tensor->at[CVY_REF_W][w]) : 0.0;
+}
+
+/* Map the elements of the inputs to those of y. */
+static void map_elements(const inputs *from, const cvy_ref_tensor *y, element_map map, double slope)
 {
     for (int64_t row = 0; row < cvy_ref_rows(y); row++) {
-        int64_t a_at = cvy_ref_row(a, row);
-        int64_t b_at = b ? cvy_ref_row(b, row) : 0;
+        int64_t a_at = find_row(from->a, row), b_at = find_row(from->b, row), added_at = find_row(from->added, row);
         int64_t y_at = cvy_ref_row(y, row);
         for (int64_t w = 0; w < y->extent[CVY_REF_W]; w++) {
-            element e = {.a = cvy_ref_load(a, a_at + a->at[CVY_REF_W][w]), .slope = slope};
-            e.b = b ? cvy_ref_load(b, b_at + b->at[CVY_REF_W][w]) : 0.0;
+            element e = {.a = load_from(from->a, a_at, w), .b = load_from(from->b, b_at, w), .slope = slope};
+            e.b += load_from(from->added, added_at, w);
             cvy_ref_store(y, y_at + y->at[CVY_REF_W][w], map(e));
         }
     }
@@ -87,26 +99,26 @@ static double get_slope(const cvy_op *op) { return op->kind == CVY_OP_LEAKY_RELU
 cvy_status cvy_ref_activation_forward(const cvy_ref_kernel *kernel, const cvy_run *run)
 {
     const cvy_op *op = &kernel->base.op;
+    inputs from = {.a = cvy_ref_find(kernel, CVY_ROLE_X)};
     (void)run;
-    map_elements(cvy_ref_find(kernel, CVY_ROLE_X), NULL, cvy_ref_find(kernel, CVY_ROLE_Y),
-                 activations[op->kind].forward, get_slope(op));
+    map_elements(&from, cvy_ref_find(kernel, CVY_ROLE_Y), activations[op->kind].forward, get_slope(op));
     return CVY_OK;
 }
 
 cvy_status cvy_ref_activation_data(const cvy_ref_kernel *kernel, const cvy_run *run)
 {
     const cvy_op *op = &kernel->base.op;
+    inputs from = {&kernel->tensor[0], cvy_ref_find(kernel, CVY_ROLE_DY), cvy_ref_find(kernel, CVY_ROLE_DY1)};
     (void)run;
-    map_elements(&kernel->tensor[0], cvy_ref_find(kernel, CVY_ROLE_DY), cvy_ref_find(kernel, CVY_ROLE_DX),
-                 activations[op->kind].gradient, get_slope(op));
+    map_elements(&from, cvy_ref_find(kernel, CVY_ROLE_DX), activations[op->kind].gradient, get_slope(op));
     return CVY_OK;
 }
 
 cvy_status cvy_ref_add_forward(const cvy_ref_kernel *kernel, const cvy_run *run)
 {
+    inputs from = {.a = cvy_ref_find(kernel, CVY_ROLE_X), .b = cvy_ref_find(kernel, CVY_ROLE_X1)};
     (void)run;
-    map_elements(cvy_ref_find(kernel, CVY_ROLE_X), cvy_ref_find(kernel, CVY_ROLE_X1), cvy_ref_find(kernel, CVY_ROLE_Y),
-                 sum_pair, 0.0);
+    map_elements(&from, cvy_ref_find(kernel, CVY_ROLE_Y), kernel->base.op.relu ? relu_of_sum : sum_pair, 0.0);
     return CVY_OK;
 }
 
