@@ -117,6 +117,8 @@ typedef struct cvy_train_start {
     int64_t memory_by_role[8];       /**< bytes, as in `memory_names` */
     const char *const *memory_names; /**< NULL-terminated */
     int format_changes;              /**< reorders of activations an iteration */
+    int micro_batches;               /**< parts that each batch goes through in */
+    const char *recompute;           /**< what backward makes again: none, cheap, all */
     const char *resumed_from;        /**< checkpoint folder; NULL for a fresh run */
     int checkpoints_skipped;         /**< damaged ones that resume passed over */
 } cvy_train_start;
@@ -174,6 +176,8 @@ typedef struct cvy_train_result {
 /** Called on the training thread; must not block for long. Any member may be NULL. */
 typedef struct cvy_train_observer {
     void *context;                                                       /**< handed to every function */
+    void (*setup)(void *context, const char *line);                      /**< before a part of set-up that takes
+                                                                              seconds: what it does */
     void (*start)(void *context, const cvy_train_start *start);          /**< once, before the first step */
     void (*progress)(void *context, const cvy_train_progress *progress); /**< after every iteration */
     void (*epoch)(void *context, const cvy_epoch_result *result);        /**< after its evaluation */
@@ -233,6 +237,13 @@ typedef struct cvy_evaluation {
 cvy_status cvy_evaluate(const cvy_model *model, const char *checkpoint, const cvy_train_options *options,
                         const cvy_train_observer *observer, cvy_evaluation *evaluation_out);
 
+/** How much to measure. */
+typedef struct cvy_throughput_options {
+    int64_t warmup;     /**< iterations that are not counted */
+    int64_t iterations; /**< that are; 1 to 1,000,000 */
+    bool primitives;    /**< also measure the floor by the best primitives, which takes a dozen iterations */
+} cvy_throughput_options;
+
 /** Throughput of training on random data: medians over the iterations. Release with cvy_throughput_clear(). */
 typedef struct cvy_throughput {
     double images_per_s, iteration_s;
@@ -259,15 +270,16 @@ typedef struct cvy_throughput {
  * Not collective (one rank).
  *
  * @param[in]  model          finished, borrowed
- * @param[in]  options        batch, seed, threads, backend, layout, precision, optimizer are used
- * @param[in]  warmup         iterations that are not counted
- * @param[in]  iterations     that are; 1 to 1,000,000
- * @param[in]  primitives     also measure the floor by the best primitives, which takes a dozen iterations
+ * @param[in]  options        batch, micro_batches, recompute, seed, threads, backend, layout, cache, precision and
+ *                            optimizer are used
+ * @param[in]  observer       setup alone is called; may be NULL
+ * @param[in]  effort         borrowed
  * @param[out] throughput_out released with cvy_throughput_clear(); untouched on failure
  * @retval CVY_ERR_INPUT      counts or options that make no sense; otherwise as cvy_train()
  */
-cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_options *options, int64_t warmup,
-                                  int64_t iterations, bool primitives, cvy_throughput *throughput_out);
+cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_options *options,
+                                  const cvy_train_observer *observer, const cvy_throughput_options *effort,
+                                  cvy_throughput *throughput_out);
 
 /** Release what a throughput owns, and empty it. Cannot fail. */
 void cvy_throughput_clear(cvy_throughput *throughput);

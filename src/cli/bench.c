@@ -11,6 +11,7 @@
 #include "cli/json_output.h"
 #include "cli/options_common.h"
 #include "cli/profile_table.h"
+#include "cli/progress.h"
 
 static const char *print_precision(const cli_options *options)
 {
@@ -70,6 +71,17 @@ static void print_result(const cli_options *options, const cvy_throughput *t)
     cli_print_profile(t->row, t->rows, t->measured_s, options->log_view ? 0 : 8);
 }
 
+static void handle_setup(void *context, const char *line) { cli_progress_log(context, "%s", line); }
+
+static cvy_status measure(const cli_options *options, const cvy_model *model, cvy_throughput *throughput_out)
+{
+    cli_progress progress;
+    const cvy_train_observer observer = {.context = &progress, .setup = handle_setup};
+    cli_progress_init(options->quiet || options->json, &progress);
+    const cvy_throughput_options effort = {options->warmup, options->iterations, options->primitives};
+    return cvy_measure_throughput(model, &options->train, &observer, &effort, throughput_out);
+}
+
 static cvy_status run_bench(const cli_command *command, int argc, char **argv)
 {
     cli_options options = cli_options_init;
@@ -87,8 +99,7 @@ static cvy_status run_bench(const cli_command *command, int argc, char **argv)
                      "convoy bench needs a model: convoy bench MODEL; see convoy model --list");
     cvy_memory_keep();
     CVY_TRY_GOTO(status, done, cvy_model_open(options.model, &model));
-    CVY_TRY_GOTO(status, done, cvy_measure_throughput(model, &options.train, options.warmup, options.iterations,
-                                                      options.primitives, &throughput));
+    CVY_TRY_GOTO(status, done, measure(&options, model, &throughput));
     if (options.json) {
         status = print_json(&options, &throughput);
     } else {

@@ -86,8 +86,12 @@ static void print_zoo(void)
     for (int i = 0; (entry = cvy_zoo_get(i)); i++) {
         printf("%-17s %s\n", entry->name, entry->help);
         for (const cvy_field *field = entry->fields; field && field->name; field++) {
-            printf("    %-14s %-9s %s\n", field->name, cli_print_field_default(field, text, sizeof text),
+            printf("    %-16s %-13s %s", field->name, cli_print_field_default(field, text, sizeof text),
                    field->help ? field->help : "");
+            for (int k = 0; field->type == CVY_FIELD_CHOICE && field->choices[k]; k++) {
+                printf("%s%s", k ? ", " : ": ", field->choices[k]);
+            }
+            printf("\n");
         }
     }
     printf("\nOptions follow the name: resnet50:size=226,classes=10\n");

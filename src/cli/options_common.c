@@ -167,8 +167,8 @@ static const row rows[] = {
                       "ui.perfetto.dev")}},
     {CLI_TRAIN, {WHOLE("timeline-steps", train.timeline_steps, 1, 1e6, "Iterations that the timeline holds")}},
     {CLI_ALL & ~CLI_SAVED, {FLAG("json", json, "Print the result as JSON on standard output")}},
-    {CLI_TRAIN | CLI_EVAL | CLI_DATA, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the result, "
-                                                           "warnings and errors")}},
+    {CLI_TRAIN | CLI_EVAL | CLI_BENCH | CLI_DATA, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the "
+                                                                       "result, warnings and errors")}},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 _Static_assert(sizeof rows / sizeof rows[0] < (size_t)CLI_MAX_OPTIONS, "the table has outgrown its room");

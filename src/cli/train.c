@@ -33,6 +33,12 @@ static void handle_start(void *context, const cvy_train_start *start)
     }
 }
 
+static void handle_setup(void *context, const char *line)
+{
+    training *t = context;
+    cli_progress_log(&t->progress, "%s", line);
+}
+
 static void handle_progress(void *context, const cvy_train_progress *progress)
 {
     training *t = context;
@@ -61,6 +67,7 @@ static cvy_status train_model(const cli_options *options)
 {
     training t = {.options = options};
     const cvy_train_observer observer = {.context = &t,
+                                         .setup = handle_setup,
                                          .start = handle_start,
                                          .progress = handle_progress,
                                          .epoch = handle_epoch,

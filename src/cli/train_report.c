@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "base/topology.h"
@@ -24,7 +25,9 @@ static void print_memory(cli_progress *progress, const cvy_train_start *start)
                          cvy_print_bytes((double)start->memory_by_role[i], unit));
         }
     }
-    cli_progress_log(progress, "  memory    %s of tensors", cvy_print_bytes((double)start->tensor_bytes, unit));
+    bool kept = strcmp(start->recompute, "none") == 0;
+    cli_progress_log(progress, "  memory    %s of tensors%s%s", cvy_print_bytes((double)start->tensor_bytes, unit),
+                     kept ? "" : ", recompute ", kept ? "" : start->recompute);
     if (roles.data) {
         cli_progress_log(progress, "            %s", roles.data);
     }
@@ -51,7 +54,10 @@ static void warn_of_binding(cli_progress *progress, const cvy_train_start *start
 
 void cli_print_start(cli_progress *progress, const cvy_train_start *start)
 {
-    char count[3][CVY_UNIT_TEXT], epochs[48] = "";
+    char count[2][CVY_UNIT_TEXT], parts[48] = "", epochs[48] = "";
+    if (start->micro_batches > 1) {
+        snprintf(parts, sizeof parts, " in %d parts", start->micro_batches);
+    }
     if (start->epochs > 0) {
         snprintf(epochs, sizeof epochs, ", %" PRId64 " epoch%s", start->epochs, start->epochs == 1 ? "" : "s");
     }
@@ -60,9 +66,9 @@ void cli_print_start(cli_progress *progress, const cvy_train_start *start)
                      cvy_print_count(start->parameters, count[0]));
     cli_progress_log(progress, "  data      %s, %s training and %s test samples", start->data,
                      cvy_print_count(start->train_samples, count[0]), cvy_print_count(start->test_samples, count[1]));
-    cli_progress_log(progress, "  training  batch %s%s, %s steps, learning rate %.6g",
-                     cvy_print_count(start->batch, count[0]), epochs, cvy_print_count(start->steps_total, count[1]),
-                     start->learning_rate);
+    cli_progress_log(progress, "  training  batch %s%s%s, %s steps, learning rate %.6g",
+                     cvy_print_count(start->batch, count[0]), parts, epochs,
+                     cvy_print_count(start->steps_total, count[1]), start->learning_rate);
     cli_progress_log(progress, "  compute   backend %s, %d thread%s on %d core%s, %d format change%s an iteration",
                      start->backend, start->threads, start->threads == 1 ? "" : "s", start->cores,
                      start->cores == 1 ? "" : "s", start->format_changes, start->format_changes == 1 ? "" : "s");

@@ -98,7 +98,7 @@ cvy_status cvy_evaluate(const cvy_model *model, const char *checkpoint, const cv
                         const cvy_train_observer *observer, cvy_evaluation *evaluation_out)
 {
     cvy_session session;
-    cvy_status status = cvy_session_open(model, options, false, true, &session);
+    cvy_status status = cvy_session_open(model, options, observer, false, true, &session);
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, load_weights(checkpoint, session.executor, model, options->ema > 0.0));
     CVY_TRY_GOTO(status, done, cvy_session_evaluate(&session, options, observer, evaluation_out));

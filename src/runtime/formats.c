@@ -6,47 +6,57 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/topology.h"
 #include "convoy/version.h"
 
+/* Who asks for formats, and for what. */
+typedef struct question {
+    const cvy_model *model;
+    const cvy_train_options *options;
+    const cvy_train_observer *observer;
+    const cvy_plan_options *wanted;
+    int threads;
+} question;
+
 /* All that a measured choice depends on. */
-static uint64_t hash_question(const cvy_model *model, const cvy_plan_options *wanted, int threads)
+static uint64_t hash_question(const question *q)
 {
+    const cvy_plan_options *wanted = q->wanted;
     cvy_topology topology;
     cvy_topology_get(&topology);
-    uint64_t hash = cvy_hash_word(CVY_HASH_INIT, cvy_model_hash(model));
+    uint64_t hash = cvy_hash_word(CVY_HASH_INIT, cvy_model_hash(q->model));
     hash = cvy_hash_word(hash, (uint64_t)wanted->batch);
-    hash = cvy_hash_word(hash, (uint64_t)wanted->micro_batches);
-    hash = cvy_hash_word(hash, (uint64_t)threads);
+    hash = cvy_hash_word(hash, (uint64_t)cvy_max_i64(wanted->micro_batches, 1));
+    hash = cvy_hash_word(hash, (uint64_t)q->threads);
     hash = cvy_hash_word(hash, (uint64_t)wanted->block);
     hash = cvy_hash_text(hash, topology.processor);
     hash = cvy_hash_text(hash, wanted->backends.backend[0]->name);
     return cvy_hash_text(hash, CVY_VERSION);
 }
 
-static char *find_path(const char *folder, const cvy_model *model, const cvy_plan_options *wanted, int threads)
+static char *find_path(const question *q)
 {
     char name[64];
-    snprintf(name, sizeof name, "plan-%016" PRIx64 ".yaml", hash_question(model, wanted, threads));
-    return cvy_path_join(folder, name);
+    snprintf(name, sizeof name, "plan-%016" PRIx64 ".yaml", hash_question(q));
+    return cvy_path_join(q->options->cache, name);
 }
 
 /* A plan with the formats of a file; CVY_ERR_INPUT where the file is not for this model and machine. */
-static cvy_status plan_from(const char *path, const cvy_model *model, const cvy_plan_options *wanted,
-                            cvy_plan **plan_out)
+static cvy_status plan_from(const question *q, const char *path, cvy_plan **plan_out)
 {
-    cvy_layer_formats *formats = cvy_calloc((size_t)model->layers, sizeof *formats);
-    cvy_plan_options with = *wanted;
+    cvy_layer_formats *formats = cvy_calloc((size_t)q->model->layers, sizeof *formats);
+    cvy_plan_options with = *q->wanted;
     if (!formats) {
         return CVY_ERR_MEMORY;
     }
-    cvy_status status = cvy_plan_load_formats(path, model, wanted->block, formats);
+    cvy_status status = cvy_plan_load_formats(path, q->model, with.block, formats);
     with.formats = formats;
     if (status == CVY_OK) {
-        status = cvy_plan_create(model, &with, plan_out);
+        status = cvy_plan_create(q->model, &with, plan_out);
     }
     cvy_free(formats);
     return status;
@@ -63,36 +73,45 @@ static void remember(const cvy_plan *plan, const char *path)
     }
 }
 
-static cvy_status plan_by_clock(const cvy_model *model, const cvy_plan_options *wanted, int threads,
-                                cvy_plan **plan_out)
+static void tell_measuring(const question *q)
 {
-    cvy_layout_choice *layouts = cvy_calloc((size_t)model->layers, sizeof *layouts);
-    cvy_plan_options with = *wanted;
+    char line[1024];
+    if (q->observer && q->observer->setup) {
+        snprintf(line, sizeof line, "measuring layouts, once for this model, batch and machine; remembered in %s",
+                 q->options->cache);
+        q->observer->setup(q->observer->context, line);
+    }
+}
+
+static cvy_status plan_by_clock(const question *q, cvy_plan **plan_out)
+{
+    cvy_layout_choice *layouts = cvy_calloc((size_t)q->model->layers, sizeof *layouts);
+    cvy_plan_options with = *q->wanted;
     if (!layouts) {
         return CVY_ERR_MEMORY;
     }
-    cvy_status status = cvy_layout_measure(model, wanted, threads, layouts);
+    tell_measuring(q);
+    cvy_status status = cvy_layout_measure(q->model, q->wanted, q->threads, layouts);
     with.layouts = layouts;
     if (status == CVY_OK) {
-        status = cvy_plan_create(model, &with, plan_out);
+        status = cvy_plan_create(q->model, &with, plan_out);
     }
     cvy_free(layouts);
     return status;
 }
 
 /* What a folder remembers; else what the clock says, from now on remembered. A folder that fails only costs time. */
-static cvy_status plan_by_memory(const char *path, bool anew, const cvy_model *model, const cvy_plan_options *wanted,
-                                 int threads, cvy_plan **plan_out)
+static cvy_status plan_by_memory(const question *q, const char *path, bool anew, cvy_plan **plan_out)
 {
     if (anew) {
         (void)unlink(path);
-    } else if (cvy_file_exists(path) && plan_from(path, model, wanted, plan_out) == CVY_OK) {
+    } else if (cvy_file_exists(path) && plan_from(q, path, plan_out) == CVY_OK) {
         return CVY_OK;
     }
     cvy_plan *measured = NULL;
-    CVY_TRY(plan_by_clock(model, wanted, threads, &measured));
+    CVY_TRY(plan_by_clock(q, &measured));
     remember(measured, path);
-    if (plan_from(path, model, wanted, plan_out) == CVY_OK) { /* perhaps another process's */
+    if (plan_from(q, path, plan_out) == CVY_OK) { /* perhaps another process's */
         cvy_plan_destroy(&measured);
     } else {
         *plan_out = measured;
@@ -100,12 +119,14 @@ static cvy_status plan_by_memory(const char *path, bool anew, const cvy_model *m
     return CVY_OK;
 }
 
-cvy_status cvy_formats_plan(const cvy_model *model, const cvy_train_options *options, const cvy_plan_options *wanted,
-                            int threads, cvy_plan **plan_out)
+cvy_status cvy_formats_plan(const cvy_model *model, const cvy_train_options *options,
+                            const cvy_train_observer *observer, const cvy_plan_options *wanted, int threads,
+                            cvy_plan **plan_out)
 {
+    const question q = {model, options, observer, wanted, threads};
     bool anew = options->layout && strcmp(options->layout, "measure") == 0;
     char *path = options->resume && !anew ? cvy_path_join(options->resume, "plan.yaml") : NULL;
-    if (path && wanted->training && cvy_file_exists(path) && plan_from(path, model, wanted, plan_out) == CVY_OK) {
+    if (path && wanted->training && cvy_file_exists(path) && plan_from(&q, path, plan_out) == CVY_OK) {
         cvy_free(path);
         return CVY_OK;
     }
@@ -117,8 +138,8 @@ cvy_status cvy_formats_plan(const cvy_model *model, const cvy_train_options *opt
     if (cvy_folder_create(options->cache, CVY_ERR_IO) != CVY_OK) { /* what is not remembered had better not vary */
         return cvy_plan_create(model, wanted, plan_out);
     }
-    path = find_path(options->cache, model, wanted, threads);
-    cvy_status status = path ? plan_by_memory(path, anew, model, wanted, threads, plan_out) : CVY_ERR_MEMORY;
+    path = find_path(&q);
+    cvy_status status = path ? plan_by_memory(&q, path, anew, plan_out) : CVY_ERR_MEMORY;
     cvy_free(path);
     return status;
 }

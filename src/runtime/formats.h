@@ -14,11 +14,13 @@
  * the first one's. So the same command makes the same plan. Without such a folder, or with layout `rule`, they are
  * decided by rule.
  *
+ * @param[in]  observer setup is called before the clock is asked; may be NULL
  * @param[in]  wanted   complete but for layouts and formats
  * @param[in]  threads  that are set
  * @param[out] plan_out as of cvy_plan_create()
  */
-cvy_status cvy_formats_plan(const cvy_model *model, const cvy_train_options *options, const cvy_plan_options *wanted,
-                            int threads, cvy_plan **plan_out);
+cvy_status cvy_formats_plan(const cvy_model *model, const cvy_train_options *options,
+                            const cvy_train_observer *observer, const cvy_plan_options *wanted, int threads,
+                            cvy_plan **plan_out);
 
 #endif

@@ -101,7 +101,8 @@ cvy_status cvy_rate_check(const cvy_train_options *o)
                 (long long)o->rate_base_size, o->power);
     CVY_REQUIRE(o->warmup_epochs >= 0.0, CVY_ERR_INPUT, "warmup-epochs: expected at least 0, got %g",
                 o->warmup_epochs);
-    return CVY_OK;
+    cvy_rate read;
+    return cvy_rate_read_milestones(o->milestones, 1.0, &read);
 }
 
 cvy_status cvy_rate_setup(const cvy_train_options *o, double epoch_samples, double total_samples, cvy_rate *rate_out)

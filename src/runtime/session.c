@@ -177,7 +177,8 @@ static double count_least_bytes(const cvy_model *model, const cvy_plan_options *
     return (double)largest * (double)samples * (double)cvy_dtype_bytes(options->dtype);
 }
 
-static cvy_status make_plan(cvy_session *session, const cvy_train_options *options, bool training)
+static cvy_status make_plan(cvy_session *session, const cvy_train_options *options,
+                            const cvy_train_observer *observer, bool training)
 {
     cvy_plan_options wanted = {.batch = options->batch,
                                .dtype = options->double_precision ? CVY_F64 : CVY_F32,
@@ -201,12 +202,13 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
                 "backend %s computes in single precision; double precision is for backend ref", options->backend);
     CVY_TRY(cvy_backend_chain_find(options->double_precision ? "ref" : options->backend, &wanted.backends));
     CVY_TRY(check_memory(session, wanted.batch, count_least_bytes(session->model, &wanted), "at least "));
-    CVY_TRY(cvy_formats_plan(session->model, options, &wanted, session->threads, &session->plan));
+    CVY_TRY(cvy_formats_plan(session->model, options, observer, &wanted, session->threads, &session->plan));
     return check_memory(session, wanted.batch,
                         (double)(session->plan->persistent_bytes + session->plan->transient_bytes), "");
 }
 
-static cvy_status set_up(cvy_session *session, const cvy_train_options *options, bool training, bool with_data)
+static cvy_status set_up(cvy_session *session, const cvy_train_options *options, const cvy_train_observer *observer,
+                         bool training, bool with_data)
 {
     CVY_TRY(check_options(options));
     cvy_memory_keep();
@@ -216,17 +218,18 @@ static cvy_status set_up(cvy_session *session, const cvy_train_options *options,
     if (with_data) {
         CVY_TRY(open_data(session, options));
     }
-    CVY_TRY(make_plan(session, options, training));
+    CVY_TRY(make_plan(session, options, observer, training));
     cvy_memory_reset_peak();
     return cvy_executor_create(session->plan, &session->executor);
 }
 
-cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *options, bool training, bool with_data,
+cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *options,
+                            const cvy_train_observer *observer, bool training, bool with_data,
                             cvy_session *session_out)
 {
     *session_out = (cvy_session){.model = model};
     CVY_TRY(cvy_comm_open(NULL, &session_out->comm));
-    return cvy_comm_agree(session_out->comm, set_up(session_out, options, training, with_data));
+    return cvy_comm_agree(session_out->comm, set_up(session_out, options, observer, training, with_data));
 }
 
 void cvy_session_close(cvy_session *session)

@@ -24,11 +24,13 @@ typedef struct cvy_session {
  * Set everything up.
  *
  * @param[in]  options   borrowed for the call
+ * @param[in]  observer  setup alone is called; may be NULL
  * @param[in]  training  false: the evaluation schedule alone
  * @param[in]  with_data false: no data set is opened
  * @param[out] session_out released with cvy_session_close(), on failure too
  */
-cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *options, bool training, bool with_data,
+cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *options,
+                            const cvy_train_observer *observer, bool training, bool with_data,
                             cvy_session *session_out);
 
 /** Release what a session owns. */

@@ -79,7 +79,7 @@ static sample sum_phases(const cvy_session *session)
 }
 
 typedef struct measuring {
-    int64_t warmup, iterations;
+    const cvy_throughput_options *effort;
     sample *samples;
     double *total_s;
 } measuring;
@@ -89,13 +89,13 @@ static cvy_status run_iterations(cvy_session *session, const cvy_train_options *
     cvy_executor_batch batch = fill_batch(session, options->batch);
     cvy_executor_result result;
     sample before = {0};
-    for (int64_t i = -m->warmup; i < m->iterations; i++) {
+    for (int64_t i = -m->effort->warmup; i < m->effort->iterations; i++) {
         cvy_run run = {.seed = options->seed,
-                       .step = i + m->warmup,
+                       .step = i + m->effort->warmup,
                        .samples = options->batch,
                        .loss_scale = 1.0 / (double)options->batch,
                        .learning_rate = 1e-4, /* small: random labels must not make the numbers run away */
-                       .update = i + m->warmup + 1};
+                       .update = i + m->effort->warmup + 1};
         if (i == 0) {
             cvy_executor_reset_profile(session->executor);
         }
@@ -118,7 +118,7 @@ static cvy_status run_iterations(cvy_session *session, const cvy_train_options *
 
 static void summarise(const cvy_session *session, const measuring *m, double *room, cvy_throughput *out)
 {
-    int64_t count = m->iterations;
+    int64_t count = m->effort->iterations;
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     out->iteration_s = find_quantile(m->samples, count, offsetof(sample, iteration), 0.5, room);
@@ -135,17 +135,19 @@ static void summarise(const cvy_session *session, const measuring *m, double *ro
     out->format_changes = session->plan->format_changes;
 }
 
-cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_options *options, int64_t warmup,
-                                  int64_t iterations, bool primitives, cvy_throughput *throughput_out)
+cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_options *options,
+                                  const cvy_train_observer *observer, const cvy_throughput_options *effort,
+                                  cvy_throughput *throughput_out)
 {
-    CVY_REQUIRE(iterations >= 1 && iterations <= 1000000 && warmup >= 0, CVY_ERR_INPUT,
+    int64_t iterations = effort->iterations;
+    CVY_REQUIRE(iterations >= 1 && iterations <= 1000000 && effort->warmup >= 0, CVY_ERR_INPUT,
                 "iterations: expected 1 to 1000000, got %lld", (long long)iterations);
     cvy_session session;
     cvy_throughput out = {.batch = options->batch, .iterations = iterations};
     cvy_rates rates;
-    measuring m = {warmup, iterations, cvy_calloc((size_t)iterations, sizeof(sample)), &out.measured_s};
+    measuring m = {effort, cvy_calloc((size_t)iterations, sizeof(sample)), &out.measured_s};
     double *room = cvy_calloc((size_t)iterations, sizeof *room);
-    cvy_status status = cvy_session_open(model, options, true, false, &session);
+    cvy_status status = cvy_session_open(model, options, observer, true, false, &session);
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, m.samples && room ? CVY_OK : CVY_ERR_MEMORY);
     CVY_TRY_GOTO(status, done, cvy_executor_initialise(session.executor, options->seed));
@@ -155,7 +157,7 @@ cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_option
     out.peak_flops = rates.flops;
     out.bandwidth_Bps = rates.bandwidth_Bps;
     out.floor_s = cvy_floor_s(&session.plan->schedule[CVY_SCHEDULE_TRAIN], &rates);
-    if (primitives) {
+    if (effort->primitives) {
         CVY_TRY_GOTO(status, done, cvy_floor_measure(session.plan, &rates, &out.primitives_floor_s));
     }
     CVY_TRY_GOTO(status, done, cvy_session_profile(&session, 1u << CVY_SCHEDULE_TRAIN, &out.row, &out.rows));

@@ -182,7 +182,7 @@ cvy_status cvy_train(const cvy_model *model, const cvy_train_options *options, c
     cvy_status status = check_lengths(options);
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, cvy_run_folder_open(options, &t.folder));
-    CVY_TRY_GOTO(status, done, cvy_session_open(model, options, true, true, &t.session));
+    CVY_TRY_GOTO(status, done, cvy_session_open(model, options, observer, true, true, &t.session));
     t.samples = cvy_data_get_info(t.session.data)->count[CVY_SPLIT_TRAIN];
     t.steps_total = count_steps(&t);
     CVY_TRY_GOTO(status, done, cvy_rate_setup(options, (double)t.samples, count_samples(&t), &t.rate));

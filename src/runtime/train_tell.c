@@ -31,6 +31,8 @@ void cvy_training_tell_start(cvy_training *t, const char *resumed_from, int skip
                              .tensor_bytes = plan->persistent_bytes + plan->transient_bytes,
                              .memory_names = names,
                              .format_changes = plan->format_changes,
+                             .micro_batches = plan->schedule[CVY_SCHEDULE_TRAIN].micro_batches,
+                             .recompute = cvy_recompute_name(plan->options.recompute),
                              .resumed_from = resumed_from,
                              .checkpoints_skipped = skipped};
     cvy_plan_memory(plan, start.memory_by_role);

@@ -305,6 +305,20 @@ static void test_add_with_relu_by_hand(void **state)
     destroy_operands(&operands);
 }
 
+/* Gradients of weights in groups, over volumes, have six dimensions: each element has its sum. */
+static void test_add_of_weights_by_hand(void **state)
+{
+    (void)state;
+    test_shape shape = CASE("", {.kind = CVY_OP_ADD}, DIMS(2, 2, 1, 1, 1, 2));
+    test_operands operands;
+    cvy_op op = begin(&shape, CVY_PASS_FORWARD, &operands);
+    SET(&op, &operands, CVY_ROLE_X, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0);
+    SET(&op, &operands, CVY_ROLE_X1, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0);
+    run(&shape, &op, &operands);
+    REQUIRE(&op, &operands, CVY_ROLE_Y, 11.0, 22.0, 33.0, 44.0, 55.0, 66.0, 77.0, 88.0);
+    destroy_operands(&operands);
+}
+
 /* Where y is above 0, 2 + 5 and 3 - 1; elsewhere nothing. */
 static void test_relu_of_two_gradients_by_hand(void **state)
 {
@@ -451,6 +465,7 @@ int main(void)
         cmocka_unit_test(test_batch_norm_merges_statistics),
         cmocka_unit_test(test_relu_keeps_nan),
         cmocka_unit_test(test_add_with_relu_by_hand),
+        cmocka_unit_test(test_add_of_weights_by_hand),
         cmocka_unit_test(test_relu_of_two_gradients_by_hand),
         cmocka_unit_test(test_batch_norm_with_relu_by_hand),
         cmocka_unit_test(test_max_pool_shows_nan),

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,7 +61,7 @@ static void test_vector_width_is_that_of_cpuinfo(void **state)
     if (file) {
         fclose(file);
     }
-    if (!expected) {
+    if (!expected || getenv("CONVOY_TEST_VALGRIND")) { /* which shows programs a processor of its own */
         skip();
     }
     cvy_topology topology;

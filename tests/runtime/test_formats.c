@@ -1,6 +1,6 @@
 /*
- * Laws of formats: what was measured once holds, what a run decided holds for its resume, what is damaged is not
- * believed.
+ * Laws of formats: what was measured once holds, who waits for a measurement is told, what a run decided holds for its
+ * resume, what is damaged is not believed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +18,7 @@ typedef struct setting {
     cvy_model *model;
     cvy_train_options options;
     cvy_plan_options wanted;
+    int *told; /* counts announcements; NULL: nobody listens */
 } setting;
 
 static void require(cvy_status status)
@@ -36,10 +37,18 @@ static setting make_setting(const char *model)
     return s;
 }
 
+static void count_setup(void *context, const char *line)
+{
+    int *told = context;
+    assert_non_null(strstr(line, "measuring layouts"));
+    (*told)++;
+}
+
 static cvy_plan *make_plan(const setting *s)
 {
     cvy_plan *plan = NULL;
-    require(cvy_formats_plan(s->model, &s->options, &s->wanted, 1, &plan));
+    const cvy_train_observer observer = {.context = s->told, .setup = s->told ? count_setup : NULL};
+    require(cvy_formats_plan(s->model, &s->options, &observer, &s->wanted, 1, &plan));
     assert_null(plan->options.layouts);
     assert_null(plan->options.formats);
     return plan;
@@ -70,12 +79,14 @@ static cvy_plan *make_fixed(const setting *s, cvy_layout_choice layout)
     return make_plan(&fixed);
 }
 
-/* Measured, remembered, and from then on what the file says, whatever a clock would say now. */
+/* Measured, which is announced, remembered, and from then on what the file says, whatever a clock would say now. */
 static void test_what_was_measured_holds(void **state)
 {
     const char *folder = *state;
     char cache[96], path[160];
+    int told = 0;
     setting s = make_setting("resnet18:size=32,classes=10");
+    s.told = &told;
     snprintf(cache, sizeof cache, "%s/cache", folder);
     s.options.cache = cache;
     cvy_plan *first = make_plan(&s);
@@ -89,18 +100,20 @@ static void test_what_was_measured_holds(void **state)
     }
     assert_false(equal_formats(first, other));
     require(cvy_plan_save(other, path));
-    cvy_plan *told = make_plan(&s);
-    assert_true(equal_formats(told, other));
-    cvy_plan_destroy(&told);
+    cvy_plan *kept = make_plan(&s);
+    assert_true(equal_formats(kept, other));
+    assert_int_equal(told, 1);
+    cvy_plan_destroy(&kept);
     s.options.layout = "measure";
-    told = make_plan(&s); /* anew: the file is replaced */
+    kept = make_plan(&s); /* anew: the file is replaced */
     s.options.layout = "auto";
     cvy_plan *after = make_plan(&s);
-    assert_true(equal_formats(told, after));
+    assert_true(equal_formats(kept, after));
+    assert_int_equal(told, 2);
     cvy_plan_destroy(&first);
     cvy_plan_destroy(&again);
     cvy_plan_destroy(&other);
-    cvy_plan_destroy(&told);
+    cvy_plan_destroy(&kept);
     cvy_plan_destroy(&after);
     cvy_model_destroy(&s.model);
 }
@@ -109,7 +122,9 @@ static void test_what_was_measured_holds(void **state)
 static void test_without_memory_the_rule_decides(void **state)
 {
     (void)state;
+    int told = 0;
     setting s = make_setting("lenet5");
+    s.told = &told;
     cvy_plan *rule = NULL;
     require(cvy_plan_create(s.model, &s.wanted, &rule));
     static const char *const folders[] = {NULL, "/dev/null/cache"};
@@ -117,6 +132,7 @@ static void test_without_memory_the_rule_decides(void **state)
         s.options.cache = folders[i];
         cvy_plan *plan = make_plan(&s);
         assert_true(equal_formats(plan, rule));
+        assert_int_equal(told, 0);
         cvy_plan_destroy(&plan);
     }
     cvy_plan_destroy(&rule);

@@ -114,7 +114,7 @@ static void test_nan_is_named_by_its_layer(void **state)
         cvy_train_options options = small_options();
         char parameter[80];
         cvy_executor_result result;
-        assert_int_equal(cvy_session_open(model, &options, true, false, &session), CVY_OK);
+        assert_int_equal(cvy_session_open(model, &options, NULL, true, false, &session), CVY_OK);
         assert_int_equal(cvy_executor_initialise(session.executor, 1), CVY_OK);
         snprintf(parameter, sizeof parameter, "%s.weight", victims[i]);
         ((float *)cvy_state_find(cvy_executor_state(session.executor), parameter)->data)[0] = NAN;
@@ -207,7 +207,7 @@ static void test_initial_weights_have_their_moments(void **state)
     cvy_model *model = open_model("resnet18:size=32,classes=10");
     cvy_session session;
     cvy_train_options options = small_options();
-    assert_int_equal(cvy_session_open(model, &options, true, false, &session), CVY_OK);
+    assert_int_equal(cvy_session_open(model, &options, NULL, true, false, &session), CVY_OK);
     assert_int_equal(cvy_executor_initialise(session.executor, 1), CVY_OK);
     const cvy_state_tensor *conv = cvy_state_find(cvy_executor_state(session.executor), "layer4.1.conv2.weight");
     const float *w = conv->data;

@@ -200,9 +200,15 @@ static bool is_weight(const cvy_op *op, cvy_role role)
     return cvy_op_has_weights(op->kind) && (role == CVY_ROLE_W || role == CVY_ROLE_DW);
 }
 
-/* Where a dimension of the description stands among n,c,d,h,w or g,o,i,kd,kh,kw: space is counted from the end. */
+/*
+ * Where a dimension of the description stands among n,c,d,h,w or g,o,i,kd,kh,kw: space is counted from the end. Six of
+ * them are weights, whatever the op: gradients of weights are summed as well.
+ */
 static int find_slot(const cvy_tensor *tensor, bool weight, int dim)
 {
+    if (tensor->shape.dims == CVY_MAX_DIMS) {
+        return dim;
+    }
     int first = weight && !tensor->grouped ? CVY_REF_O : 0;
     int space = weight ? CVY_REF_KD : CVY_REF_D;
     return first + dim < space ? first + dim : space + 3 - (tensor->shape.dims - dim);

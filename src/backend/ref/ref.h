@@ -75,17 +75,18 @@ static inline int64_t cvy_ref_point(const cvy_ref_tensor *tensor, int first, con
     return tensor->at[first][index[0]] + tensor->at[first + 1][index[1]] + tensor->at[first + 2][index[2]];
 }
 
-/** Rows of w in a tensor, in logical order. */
+/** Rows of w in a tensor, in logical order; weights of six dimensions are gone over in some order. */
 static inline int64_t cvy_ref_rows(const cvy_ref_tensor *tensor)
 {
     return tensor->extent[CVY_REF_N] * tensor->extent[CVY_REF_C] * tensor->extent[CVY_REF_D] *
-           tensor->extent[CVY_REF_H];
+           tensor->extent[CVY_REF_H] * tensor->extent[CVY_REF_KW];
 }
 
 /** Offset of the first element of a row. */
 static inline int64_t cvy_ref_row(const cvy_ref_tensor *tensor, int64_t row)
 {
-    int64_t offset = 0;
+    int64_t offset = tensor->at[CVY_REF_KW][row % tensor->extent[CVY_REF_KW]];
+    row /= tensor->extent[CVY_REF_KW];
     for (int dim = CVY_REF_H; dim >= CVY_REF_N; dim--) {
         offset += tensor->at[dim][row % tensor->extent[dim]];
         row /= tensor->extent[dim];

@@ -40,7 +40,7 @@ static const cvy_field fields[] = {
     {.name = "dropout", .type = CVY_FIELD_REAL, .offset = offsetof(cosmoflow_options, dropout), .value = 0,
      .minimum = 0, .maximum = 0.99, .help = "share dropped after each hidden dense layer; 0: none"},
     {.name = "layers", .type = CVY_FIELD_CHOICE, .offset = offsetof(cosmoflow_options, layers),
-     .value = LAYERS_STAGES, .choices = lists, .help = "stages by the size, or ABCI's list, of 206 and above"},
+     .value = LAYERS_STAGES, .choices = lists, .help = "stages by the size, or ABCI's list, for 206 and above"},
     {0},
 };
 

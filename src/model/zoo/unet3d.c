@@ -33,7 +33,7 @@ static const cvy_field fields[] = {
     {.name = "width", .type = CVY_FIELD_INT, .offset = offsetof(unet_options, width), .value = 32, .minimum = 1,
      .maximum = 1024, .help = "filters of the first convolution"},
     {.name = "loss", .type = CVY_FIELD_CHOICE, .offset = offsetof(unet_options, loss), .value = 0, .choices = losses,
-     .help = "cross-entropy, or soft Dice"},
+     .help = "cross-entropy of each voxel, or soft Dice of each class"},
     {0},
 };
 
