@@ -1,7 +1,7 @@
 /*
- * Random small graphs: convolutions with random windows and groups, norms, activations, poolings, dropout, branches
- * that are summed, multiplied or joined, layers with several consumers, one to three heads that are summed, either
- * loss. A graph is a function of its seed.
+ * Random small graphs: convolutions, transposed or not, with random windows and groups, norms, activations, poolings,
+ * dropout, branches that are summed, multiplied or joined, layers with several consumers, one to three heads that are
+ * summed, either loss. A graph is a function of its seed.
  */
 #ifndef CVY_TESTS_RUNTIME_RANDOM_MODEL_H
 #define CVY_TESTS_RUNTIME_RANDOM_MODEL_H
@@ -84,6 +84,23 @@ static inline bool grow_conv(growth *g, int input)
              "filters: %d, kernel: %d, stride: %d, padding: %d, dilation: %d, groups: %d, bias: %s", filters, kernel,
              stride, padding, dilation, groups, throw(g->dice, 2) ? "yes" : "no");
     return grow(g, "conv", input, options);
+}
+
+/* Windows that leave gaps or overlap, pads that cut off, rows that are added; of small inputs, or graphs would grow. */
+static inline bool grow_transposed(growth *g, int input)
+{
+    static const int counts[] = {1, 2, 6, 8, 16};
+    char options[200];
+    const cvy_shape *shape = &g->model->layer[input].output;
+    int channels = (int)shape->extent[1], filters = counts[throw(g->dice, 5)];
+    int groups = throw(g->dice, 3) == 0 ? 2 : 1;
+    groups = channels % groups == 0 && filters % groups == 0 ? groups : 1;
+    int kernel = 1 + throw(g->dice, 3), stride = 1 + throw(g->dice, 2), padding = throw(g->dice, 2);
+    int dilation = 1 + throw(g->dice, 3) / 2, added = throw(g->dice, stride > dilation ? stride : dilation);
+    snprintf(options, sizeof options,
+             "filters: %d, kernel: %d, stride: %d, padding: %d, output-padding: %d, dilation: %d, groups: %d, bias: %s",
+             filters, kernel, stride, padding, added, dilation, groups, throw(g->dice, 2) ? "yes" : "no");
+    return cvy_shape_elements(shape) / channels <= 64 && grow(g, "transposed-convolution", input, options);
 }
 
 static inline bool grow_pool(growth *g, int input)
@@ -194,7 +211,7 @@ static inline void grow_body(growth *g, int wanted)
 {
     while (g->model->layers < wanted) {
         int input = pick_layer(g);
-        switch (throw(g->dice, 19)) {
+        switch (throw(g->dice, 21)) {
         case 0:
         case 1:
         case 2: (void)grow_conv(g, input); break;
@@ -209,9 +226,11 @@ static inline void grow_body(growth *g, int wanted)
         case 11: (void)grow_group_norm(g, input); break;
         case 12: (void)grow_response(g, input); break;
         case 13: (void)grow(g, "stochastic-depth", input, "probability: 0.3"); break;
-        case 14: (void)grow_product(g, input); break;
+        case 14:
+        case 18: (void)grow_product(g, input); break;
         case 15:
         case 16: (void)grow_activation(g, input); break;
+        case 17: (void)grow_transposed(g, input); break;
         default: (void)grow(g, "dropout", input, "probability: 0.3"); break;
         }
     }
