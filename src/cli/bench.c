@@ -43,7 +43,11 @@ static void print_result(const cli_options *options, const cvy_throughput *t)
 {
     char unit[3][CVY_UNIT_TEXT];
     double parts_s = t->forward_s + t->recompute_s + t->backward_s + t->update_s + t->communication_s;
-    printf("%s: batch %" PRId64 ", %s, %d thread%s, %" PRId64 " iterations\n\n", options->model, t->batch,
+    char parts[32] = "";
+    if (options->train.micro_batches > 1) {
+        snprintf(parts, sizeof parts, " in %d parts", options->train.micro_batches);
+    }
+    printf("%s: batch %" PRId64 "%s, %s, %d thread%s, %" PRId64 " iterations\n\n", options->model, t->batch, parts,
            print_precision(options), t->threads, t->threads == 1 ? "" : "s", t->iterations);
     printf("images/s        %s\n", cli_print_rate(t->images_per_s, unit[0]));
     printf("iteration       %s (median; quartiles %s to %s)\n", cvy_print_seconds(t->iteration_s, unit[0]),

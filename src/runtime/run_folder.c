@@ -125,8 +125,7 @@ done:
 
 cvy_status cvy_run_folder_save(cvy_run_folder *folder, const cvy_state *state, const cvy_position *position, int keep)
 {
-    (void)cvy_metrics_flush(
-        folder->metrics); /* a run killed right after the save goes on from it, and misses no line */
+    (void)cvy_metrics_flush(folder->metrics); /* a run killed right after the save goes on and misses no line */
     CVY_TRY(cvy_checkpoint_save(folder->checkpoints, state, position));
     char name[48]; /* within the run: metrics of two runs alike are alike, wherever their folders lie */
     snprintf(name, sizeof name, "checkpoints/step-%08" PRId64, position->step);

@@ -1,8 +1,7 @@
 /*
  * Classification, of samples or of every position of them: -log of the probability that softmax gives to the label's
- * class. Label smoothing (Szegedy et al.,
- * "Rethinking the Inception architecture", 2016) spreads a share of the label's weight over all classes, as PyTorch's
- * option does; the loss of an evaluation is the same.
+ * class. Label smoothing (Szegedy et al., "Rethinking the Inception architecture", 2016) spreads a share of the label's
+ * weight over all classes, as PyTorch's option does; the loss of an evaluation is the same.
  */
 #include "model/layers/shared.h"
 

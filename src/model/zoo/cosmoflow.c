@@ -26,8 +26,10 @@ typedef struct cosmoflow_options {
 enum { LAYERS_STAGES, LAYERS_ABCI };
 static const char *const lists[] = {[LAYERS_STAGES] = "stages", [LAYERS_ABCI] = "abci", NULL};
 
-/* Of the list of ABCI: from where on its stride leaves the last windows something, and without it. Backwards from two
- * positions: 2 4 5 10 11 22 24 48, then 97 194 196 392 394 with the stride and 50 100 102 204 206 without. */
+/*
+ * Of the list of ABCI: from where on its stride leaves the last windows something, and without it. Backwards from two
+ * positions: 2 4 5 10 11 22 24 48, then 97 194 196 392 394 with the stride and 50 100 102 204 206 without.
+ */
 enum { MOST_STAGES = 5, LEAST_STRIDED = 394, LEAST_ABCI = 206 };
 
 static const cvy_field fields[] = {

@@ -63,8 +63,10 @@ static int scale_channels(int channels, int tenths)
 
 static int scale_blocks(int blocks, int tenths) { return (blocks * tenths + 9) / 10; }
 
-/* "block.0" widens, "block.1" is depthwise, "block.2" excites, "block.3" narrows; without the first where nothing is
- * widened. */
+/*
+ * "block.0" widens, "block.1" is depthwise, "block.2" excites, "block.3" narrows; without the first where nothing is
+ * widened.
+ */
 static cvy_status append_branch(cvy_model *model, const block *b, int *at)
 {
     char name[64];

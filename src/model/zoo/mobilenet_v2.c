@@ -32,8 +32,10 @@ typedef struct stage {
 static const stage stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                                {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
 
-/* Block "features.INDEX" from @p channels: "conv.0" widens, "conv.1" is depthwise, "conv.2" narrows, "conv.3" is its
- * norm; without the first where nothing is widened. */
+/*
+ * Block "features.INDEX" from @p channels: "conv.0" widens, "conv.1" is depthwise, "conv.2" narrows, "conv.3" is its
+ * norm; without the first where nothing is widened.
+ */
 static cvy_status append_block(cvy_model *model, int index, int channels, const stage *s, int stride, int *at)
 {
     char name[48];

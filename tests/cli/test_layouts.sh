@@ -1,0 +1,43 @@
+#!/bin/bash
+# Measuring layouts is announced where somebody waits for it, and then alone. Argument 1 is the program.
+. "$(dirname "$0")/setup.sh"
+
+"$convoy" train --help >/dev/null 2>&1 || exit 0 # a plan-only build does not train
+"$convoy" doctor | grep -q "onednn" || exit 0    # one backend has one layout
+
+cat >net.yaml <<'END'
+name: net
+input: [1, 12, 12]
+layers:
+  - {name: conv, kind: conv, filters: 8, kernel: 3}
+  - {name: flatten, kind: flatten}
+  - {name: fc, kind: dense, outputs: 10}
+  - {name: loss, kind: softmax-cross-entropy}
+END
+bench="$convoy bench ./net.yaml --iterations 1 --threads 1 --batch"
+train="$convoy train ./net.yaml --data random --train-samples 8 --test-samples 2 --steps 1 --threads 1"
+
+# silent COMMAND...: it says nothing on standard error
+silent() {
+    expect 0 "$@"
+    [ ! -s err ] || fail "$*: $(cat err)"
+}
+
+says 0 "measuring layouts, once for this model, batch and machine; remembered in $XDG_CACHE_HOME/convoy" $bench 8
+[ "$(ls "$XDG_CACHE_HOME"/convoy | grep -c '^plan-.*yaml$')" -eq 1 ] || fail "nothing is remembered"
+silent $bench 8
+silent $bench 7 --layout rule
+silent $bench 6 --json
+silent $bench 5 --quiet
+says 0 "remembered in elsewhere" $bench 8 --cache elsewhere
+
+expect 0 $train --batch 4 --micro-batches 2 --recompute all
+has err "measuring layouts"
+has err "batch 4 in 2 parts"
+has err ", recompute all"
+expect 0 $train --batch 4 --micro-batches 2
+grep -q "measuring layouts" err && fail "what is remembered is measured again"
+expect 0 $train --batch 4 --micro-batches 2 --layout measure
+has err "measuring layouts"
+
+finish
