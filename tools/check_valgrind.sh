@@ -3,7 +3,7 @@
 # sanitizers' build finds in part only. Usage: check_valgrind.sh FOLDER_OF_TESTS
 set -eu
 log=$(mktemp)
-export CONVOY_TEST_VALGRIND=1
+export TEST_UNDER_VALGRIND=1
 trap 'rm -f "$log"' EXIT
 count=0
 for test in "$1"/base_test_* "$1"/tensor_test_* "$1"/op_test_* "$1"/model_test_*; do

@@ -71,9 +71,6 @@ static cvy_status describe_op(const kernel_case *at, cvy_dtype dtype, cvy_op *op
     const cvy_signature *signature = cvy_op_signature(at->kind, at->pass);
     for (int i = 0; i < signature->places; i++) {
         cvy_tensor tensor;
-        if (at->kind == CVY_OP_BATCH_NORM && signature->place[i].optional) {
-            continue; /* of relu's */
-        }
         CVY_TRY(cvy_op_describe(op, &x, at->filters, signature->place[i].role, &tensor));
         CVY_TRY(cvy_op_add(op, signature->place[i].role, &tensor));
     }

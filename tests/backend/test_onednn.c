@@ -61,8 +61,7 @@ static bool is_foreign(const cvy_op *op)
     case CVY_OP_POOL_AVERAGE:
     case CVY_OP_REORDER: return false;
     case CVY_OP_BATCH_NORM:
-        return op->pass != CVY_PASS_FORWARD && op->pass != CVY_PASS_INFERENCE && op->pass != CVY_PASS_NORMALISE &&
-               op->pass != CVY_PASS_BACKWARD;
+        return op->pass != CVY_PASS_FORWARD && op->pass != CVY_PASS_INFERENCE && op->pass != CVY_PASS_NORMALISE;
     default: return true;
     }
 }

@@ -61,7 +61,7 @@ static void test_vector_width_is_that_of_cpuinfo(void **state)
     if (file) {
         fclose(file);
     }
-    if (!expected || getenv("CONVOY_TEST_VALGRIND")) { /* which shows programs a processor of its own */
+    if (!expected || getenv("TEST_UNDER_VALGRIND")) { /* which shows programs a processor of its own */
         skip();
     }
     cvy_topology topology;

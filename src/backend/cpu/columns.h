@@ -14,7 +14,7 @@
 #include "tensor/tensor.h"
 
 enum {
-    CVY_COLUMNS_WIDTH = 256, /**< of the widest row */
+    CVY_COLUMNS_WIDTH = 512, /**< of the widest row: a strip that is less than all channels jumps over the others */
     CVY_COLUMNS_ROW = 32,    /**< of a row where lanes divide it: its sums stay in registers */
 };
 

@@ -13,7 +13,7 @@
 #include "backend/onednn/problem.h"
 #include "base/memory.h"
 
-enum { ARGUMENTS = CVY_MAX_OPERANDS + 2, FROM_SCRATCH = -1, NAME_BYTES = 48 };
+enum { ARGUMENTS = CVY_MAX_OPERANDS + 1, FROM_SCRATCH = -1, NAME_BYTES = 48 };
 
 typedef struct onednn_kernel {
     cvy_kernel base;
@@ -91,18 +91,6 @@ static dnnl_status_t add_argument(onednn_kernel *kernel, const_dnnl_primitive_de
     return status;
 }
 
-/*
- * The gradient of a batch norm asks for the shift, which no gradient depends on and which it does not read: it gets the
- * scale, of the same size.
- */
-static dnnl_status_t add_unread_shift(onednn_kernel *kernel, const_dnnl_primitive_desc_t description)
-{
-    const cvy_op *op = &kernel->base.op;
-    bool asks = op->kind == CVY_OP_BATCH_NORM && op->pass == CVY_PASS_BACKWARD &&
-                cvy_onednn_argument_bytes(description, DNNL_ARG_SHIFT) > 0;
-    return asks ? add_argument(kernel, description, DNNL_ARG_SHIFT, cvy_op_index(op, CVY_ROLE_W)) : dnnl_success;
-}
-
 static dnnl_status_t fill(onednn_kernel *kernel, const cvy_onednn_problem *problem)
 {
     const_dnnl_primitive_desc_t description = problem->description;
@@ -111,9 +99,6 @@ static dnnl_status_t fill(onednn_kernel *kernel, const cvy_onednn_problem *probl
     dnnl_status_t status = dnnl_primitive_create(&kernel->primitive, description);
     for (int i = 0; i < kernel->base.op.operands && status == dnnl_success; i++) {
         status = add_argument(kernel, description, problem->argument[i], i);
-    }
-    if (status == dnnl_success) {
-        status = add_unread_shift(kernel, description);
     }
     if (kernel->scratch_bytes > 0 && status == dnnl_success) {
         status = add_argument(kernel, description, DNNL_ARG_SCRATCHPAD, FROM_SCRATCH);

@@ -6,10 +6,10 @@
  * What is left to the backends that follow, although the library has it:
  *   relu             its max(x, 0) turns NaN into 0, which would hide a divergence
  *   add, global pool no faster than one vectorised loop
- *   batch norm's gradient in blocks  Convoy's takes 0.65 to 1.0 of its time over ResNet-50's shapes (2.6, its AVX2 and
- *                    AVX-512 kernels, one thread): it makes dx while x and dy are still in the cache from their sums
- *   batch norm with relu  the two together take 0.51 to 0.85 of the time of its norm and a relu in blocks, 0.54 to 1.1
- *                    with channels innermost; and it keeps a mask from the forward pass
+ *   batch norm's gradient  Convoy's takes 0.62 to 1.03 of its time over ResNet-50's shapes (2.6, its AVX2 and AVX-512
+ *                    kernels, one thread): it makes dx while x and dy are still in the cache from their sums
+ *   batch norm with relu  one pass: 0.5 to 0.98 of the time of its norm with a relu after it, there; its own way to
+ *                    fuse them keeps a mask for the gradient
  *   max pool         3 to 10 times slower than such loops, training with its index (2.6, AVX2)
  *   ":any"           implementations for any machine: plain loops; its reference convolution takes 20 to 30 times as
  *                    long as Convoy's. Reorders may be so: no other backend knows the formats of weights
@@ -48,7 +48,6 @@ static dnnl_prop_kind_t find_propagation(cvy_op_pass pass)
     case CVY_PASS_NORMALISE: return dnnl_forward_inference;
     case CVY_PASS_BACKWARD_DATA: return dnnl_backward_data;
     case CVY_PASS_BACKWARD_WEIGHTS: return dnnl_backward_weights;
-    case CVY_PASS_BACKWARD: return dnnl_backward;
     default: return dnnl_prop_kind_undef;
     }
 }
@@ -109,8 +108,8 @@ static dnnl_status_t describe_average_pool(const cvy_op *op, const layouts *all,
 
 static dnnl_status_t describe_norm(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
 {
-    return cvy_onednn_describe_norm(find_propagation(op->pass), all->of[CVY_ROLE_X], all->of[CVY_ROLE_DX],
-                                    (float)op->params.norm.epsilon, description_out);
+    return cvy_onednn_describe_norm(find_propagation(op->pass), all->of[CVY_ROLE_X], (float)op->params.norm.epsilon,
+                                    description_out);
 }
 
 static dnnl_status_t describe_reorder(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
@@ -131,8 +130,7 @@ static const describe_function describe[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
                              [CVY_PASS_BACKWARD_DATA] = describe_average_pool},
     [CVY_OP_BATCH_NORM] = {[CVY_PASS_FORWARD] = describe_norm,
                            [CVY_PASS_INFERENCE] = describe_norm,
-                           [CVY_PASS_NORMALISE] = describe_norm,
-                           [CVY_PASS_BACKWARD] = describe_norm},
+                           [CVY_PASS_NORMALISE] = describe_norm},
     [CVY_OP_REORDER] = {[CVY_PASS_FORWARD] = describe_reorder},
     [CVY_OP_TRANSPOSED_CONVOLUTION] = {[CVY_PASS_FORWARD] = describe_deconvolution,
                                        [CVY_PASS_BACKWARD_DATA] = describe_deconvolution,
@@ -159,8 +157,6 @@ static int find_argument(cvy_op_kind kind, cvy_role role)
         switch (role) {
         case CVY_ROLE_W: return DNNL_ARG_SCALE;
         case CVY_ROLE_B: return DNNL_ARG_SHIFT;
-        case CVY_ROLE_DW: return DNNL_ARG_DIFF_SCALE;
-        case CVY_ROLE_DB: return DNNL_ARG_DIFF_SHIFT;
         default: break;
         }
     }
@@ -269,11 +265,7 @@ static bool takes_operands(const cvy_op *op, const layouts *all, int free, const
 
 static bool is_worthwhile(const cvy_op *op, const cvy_onednn_problem *problem)
 {
-    cvy_format format = op->operand[0].tensor.format;
-    bool blocked = format == CVY_FORMAT_C8 || format == CVY_FORMAT_C16;
-    bool slower = op->kind == CVY_OP_BATCH_NORM && op->pass == CVY_PASS_BACKWARD && blocked;
-    bool any = strstr(cvy_onednn_problem_implementation(problem), ":any");
-    return op->kind == CVY_OP_REORDER || (!slower && !any);
+    return op->kind == CVY_OP_REORDER || !strstr(cvy_onednn_problem_implementation(problem), ":any");
 }
 
 /*

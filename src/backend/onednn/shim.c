@@ -207,22 +207,16 @@ dnnl_status_t cvy_onednn_describe_average_pool(dnnl_prop_kind_t pass, bool count
     return status == dnnl_success ? make_primitive_desc(&operation, description_out) : status;
 }
 
-dnnl_status_t cvy_onednn_describe_norm(dnnl_prop_kind_t pass, const cvy_onednn_layout *data,
-                                       const cvy_onednn_layout *gradient, float epsilon,
+dnnl_status_t cvy_onednn_describe_norm(dnnl_prop_kind_t pass, const cvy_onednn_layout *data, float epsilon,
                                        dnnl_primitive_desc_t *description_out)
 {
-    layer_descs desc;
+    dnnl_memory_desc_t desc;
     dnnl_batch_normalization_desc_t operation;
-    unsigned flags = dnnl_use_scale | dnnl_use_shift;
-    dnnl_status_t status = make_layer_descs(&(cvy_onednn_operands){.x = data, .y = gradient}, &desc);
-    if (status != dnnl_success) {
-        return status;
-    }
-    if (pass == dnnl_backward) {
-        status = dnnl_batch_normalization_backward_desc_init(&operation, pass, &desc.y, &desc.x, epsilon, flags);
-    } else {
-        flags |= pass == dnnl_forward_inference ? dnnl_use_global_stats : 0u;
-        status = dnnl_batch_normalization_forward_desc_init(&operation, pass, &desc.x, epsilon, flags);
+    unsigned statistics = pass == dnnl_forward_inference ? dnnl_use_global_stats : 0u;
+    dnnl_status_t status = make_memory_desc(data, &desc);
+    if (status == dnnl_success) {
+        status = dnnl_batch_normalization_forward_desc_init(&operation, pass, &desc, epsilon,
+                                                            dnnl_use_scale | dnnl_use_shift | statistics);
     }
     return status == dnnl_success ? make_primitive_desc(&operation, description_out) : status;
 }

@@ -67,11 +67,10 @@ dnnl_status_t cvy_onednn_describe_average_pool(dnnl_prop_kind_t pass, bool count
                                                dnnl_primitive_desc_t *description_out);
 
 /**
- * Describe a batch norm with scale and shift; pass is dnnl_forward_training, dnnl_forward_inference (statistics are
- * read) or dnnl_backward. @p data is x and y, @p gradient is dx and dy (backward only).
+ * Describe a batch norm with scale and shift; pass is dnnl_forward_training or dnnl_forward_inference (statistics are
+ * read). @p data is x and y.
  */
-dnnl_status_t cvy_onednn_describe_norm(dnnl_prop_kind_t pass, const cvy_onednn_layout *data,
-                                       const cvy_onednn_layout *gradient, float epsilon,
+dnnl_status_t cvy_onednn_describe_norm(dnnl_prop_kind_t pass, const cvy_onednn_layout *data, float epsilon,
                                        dnnl_primitive_desc_t *description_out);
 
 /** Describe a change of format from x to y. */
