@@ -9,12 +9,21 @@
 
 extern char **environ;
 
-static size_t count_aliases(const char *aliases)
+const char *cvy_option_find_alias(const cvy_option *option, const char *before, int *length_out)
+{
+    const char *first = option->aliases ? option->aliases : "";
+    const char *alias = before ? before + strcspn(before, " ") : first;
+    alias += strspn(alias, " ");
+    *length_out = (int)strcspn(alias, " ");
+    return *alias ? alias : NULL;
+}
+
+static size_t count_aliases(const cvy_option *option)
 {
     size_t count = 0;
-    for (; aliases && *aliases; count++) {
-        aliases += strcspn(aliases, " ");
-        aliases += strspn(aliases, " ");
+    int length;
+    for (const char *alias = NULL; (alias = cvy_option_find_alias(option, alias, &length));) {
+        count++;
     }
     return count;
 }
@@ -37,7 +46,7 @@ cvy_status cvy_option_names_list(const cvy_option *option, cvy_option_names *nam
 {
     size_t count = 3, bytes = 1; /* config, help, the end */
     for (const cvy_option *o = option; o->name; o++) {
-        count += 1 + count_aliases(o->aliases);
+        count += 1 + count_aliases(o);
         bytes += o->aliases ? strlen(o->aliases) + 1 : 0;
     }
     *names = (cvy_option_names){.name = cvy_calloc(count, sizeof *names->name),

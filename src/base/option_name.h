@@ -10,6 +10,15 @@ enum { CVY_OWNER_CONFIG = -1, CVY_OWNER_HELP = -2, CVY_OWNER_NONE = -3 };
 /** Room for a name, with its dashes or as a variable. */
 enum { CVY_OPTION_NAME_TEXT = 96 };
 
+/**
+ * Find the alias of an option behind another one. Cannot fail.
+ *
+ * @param[in]  before     NULL: the first is asked for
+ * @param[out] length_out of the name, which does not end in a zero byte
+ * @return NULL behind the last one
+ */
+const char *cvy_option_find_alias(const cvy_option *option, const char *before, int *length_out);
+
 typedef struct cvy_option_names {
     int count;
     const char **name; /**< ends with NULL, for cvy_nearest() */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/option_name.h"
 #include "base/option_value.h"
 #include "base/text.h"
 
@@ -51,11 +52,10 @@ static void add_words(cvy_text *words, const cvy_option *option, const void *val
         cvy_option_print(option, values, words);
         open = "; ";
     }
-    const char *alias = option->aliases ? option->aliases : "";
-    for (size_t length; *alias; alias += length + strspn(alias + length, " ")) {
-        length = strcspn(alias, " ");
-        cvy_text_add(words, "%s--%.*s", alias == option->aliases ? (*open == ' ' ? " (also " : "; also ") : ", ",
-                     (int)length, alias);
+    const char *also = *open == ' ' ? " (also " : "; also ";
+    int length;
+    for (const char *alias = NULL; (alias = cvy_option_find_alias(option, alias, &length)); also = ", ") {
+        cvy_text_add(words, "%s--%.*s", also, length, alias);
         open = "; ";
     }
     cvy_text_add(words, "%s", *open == ';' ? ")" : "");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/backend.h"
+#include "base/option_name.h"
 #include "base/option_value.h"
 #include "cli/manual/pages.h"
 #include "model/model.h"
@@ -67,10 +68,9 @@ static void add_data(cvy_text *text)
 
 static void add_aliases(const cvy_option *option, const char *before, cvy_text *text)
 {
-    const char *alias = option->aliases ? option->aliases : "";
-    for (size_t length; *alias; alias += length + strspn(alias + length, " ")) {
-        length = strcspn(alias, " ");
-        cvy_text_add(text, "%s--%.*s", before, (int)length, alias);
+    int length;
+    for (const char *alias = NULL; (alias = cvy_option_find_alias(option, alias, &length));) {
+        cvy_text_add(text, "%s--%.*s", before, length, alias);
     }
 }
 

@@ -1,6 +1,7 @@
 /* The options of a command, as its parser has them: the rows of its table, with the defaults of the struct. */
 #include <string.h>
 
+#include "base/option_name.h"
 #include "base/option_value.h"
 #include "cli/manual/pages.h"
 #include "cli/manual/scdoc.h"
@@ -44,10 +45,10 @@ static void add_default(const cvy_option *option, const void *values, cvy_text *
 
 static void add_aliases(const cvy_option *option, cvy_text *text)
 {
-    const char *alias = option->aliases ? option->aliases : "";
-    for (size_t length; *alias; alias += length + strspn(alias + length, " ")) {
-        length = strcspn(alias, " ");
-        cvy_text_add(text, "%s*--%.*s*", alias == option->aliases ? " Also " : ", ", (int)length, alias);
+    const char *before = " Also ";
+    int length;
+    for (const char *alias = NULL; (alias = cvy_option_find_alias(option, alias, &length)); before = ", ") {
+        cvy_text_add(text, "%s*--%.*s*", before, length, alias);
     }
     cvy_text_add(text, "%s", option->aliases ? "." : "");
 }
