@@ -56,7 +56,8 @@ typedef struct cvy_train_options {
     const char *backend;          /**< NULL: the fastest in this build */
     const char *layout;           /**< of activations: auto, measure, rule, plain, channels-last, blocked; NULL is
                                        auto: the fastest that was measured for this model, batch, machine and number of
-                                       threads; by rule where there is no `cache`; measure: as auto, measured anew */
+                                       threads; by rule where there is no `cache`; measure: as auto, measured anew;
+                                       with either a resumed run keeps what it has */
     const char *cache;            /**< folder that remembers what was measured; NULL: nothing is */
     const char *recompute;        /**< which activations backward makes again rather than finding them kept, with the
                                        same results bit for bit: none, cheap (norms, activations, sums, concats), all

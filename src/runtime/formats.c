@@ -100,23 +100,35 @@ static cvy_status plan_by_clock(const question *q, cvy_plan **plan_out)
     return status;
 }
 
-/* What a folder remembers; else what the clock says, from now on remembered. A folder that fails only costs time. */
+static cvy_status plan_by_rule(const question *q, cvy_plan **plan_out)
+{
+    return cvy_plan_create(q->model, q->wanted, plan_out);
+}
+
+/*
+ * What a folder remembers; else what the clock says, from now on remembered. What cannot be remembered had better not
+ * vary: then the rule decides. A file that is damaged, or asks for what this library no longer runs, gives way.
+ */
 static cvy_status plan_by_memory(const question *q, const char *path, bool anew, cvy_plan **plan_out)
 {
-    if (anew) {
+    bool there = cvy_file_exists(path);
+    if (there && !anew) {
+        cvy_status status = plan_from(q, path, plan_out);
+        if (status == CVY_OK || status == CVY_ERR_MEMORY) {
+            return status;
+        }
+    }
+    if (access(q->options->cache, W_OK) != 0) {
+        return plan_by_rule(q, plan_out);
+    }
+    if (there) {
         (void)unlink(path);
-    } else if (cvy_file_exists(path) && plan_from(q, path, plan_out) == CVY_OK) {
-        return CVY_OK;
     }
     cvy_plan *measured = NULL;
     CVY_TRY(plan_by_clock(q, &measured));
     remember(measured, path);
-    if (plan_from(q, path, plan_out) == CVY_OK) { /* perhaps another process's */
-        cvy_plan_destroy(&measured);
-    } else {
-        *plan_out = measured;
-    }
-    return CVY_OK;
+    cvy_plan_destroy(&measured); /* what is read back is perhaps another process's, who was first */
+    return plan_from(q, path, plan_out) == CVY_OK ? CVY_OK : plan_by_rule(q, plan_out);
 }
 
 cvy_status cvy_formats_plan(const cvy_model *model, const cvy_train_options *options,
@@ -124,22 +136,22 @@ cvy_status cvy_formats_plan(const cvy_model *model, const cvy_train_options *opt
                             cvy_plan **plan_out)
 {
     const question q = {model, options, observer, wanted, threads};
-    bool anew = options->layout && strcmp(options->layout, "measure") == 0;
-    char *path = options->resume && !anew ? cvy_path_join(options->resume, "plan.yaml") : NULL;
-    if (path && wanted->training && cvy_file_exists(path) && plan_from(&q, path, plan_out) == CVY_OK) {
-        cvy_free(path);
+    const char *layout = options->layout ? options->layout : "auto";
+    if (!wanted->training || wanted->layout != CVY_LAYOUT_AUTO || strcmp(layout, "rule") == 0) {
+        return plan_by_rule(&q, plan_out);
+    }
+    char *path = options->resume ? cvy_path_join(options->resume, "plan.yaml") : NULL;
+    bool kept = path && cvy_file_exists(path) && plan_from(&q, path, plan_out) == CVY_OK;
+    cvy_free(path);
+    if (kept) {
         return CVY_OK;
     }
-    cvy_free(path);
-    if (!wanted->training || wanted->layout != CVY_LAYOUT_AUTO || wanted->dtype != CVY_F32 || !options->cache ||
-        wanted->backends.count < 2 || (options->layout && strcmp(options->layout, "rule") == 0)) {
-        return cvy_plan_create(model, wanted, plan_out);
-    }
-    if (cvy_folder_create(options->cache, CVY_ERR_IO) != CVY_OK) { /* what is not remembered had better not vary */
-        return cvy_plan_create(model, wanted, plan_out);
+    if (wanted->dtype != CVY_F32 || !options->cache || wanted->backends.count < 2 ||
+        cvy_folder_create(options->cache, CVY_ERR_IO) != CVY_OK) {
+        return plan_by_rule(&q, plan_out);
     }
     path = find_path(&q);
-    cvy_status status = path ? plan_by_memory(&q, path, anew, plan_out) : CVY_ERR_MEMORY;
+    cvy_status status = path ? plan_by_memory(&q, path, strcmp(layout, "measure") == 0, plan_out) : CVY_ERR_MEMORY;
     cvy_free(path);
     return status;
 }

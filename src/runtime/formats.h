@@ -8,11 +8,11 @@
 /**
  * Make the plan of a training.
  *
- * A run that is resumed has the formats of its plan.yaml, where this machine has vectors as wide. Otherwise, with
- * layout `auto` and a folder to remember in, formats are those that were measured for this model, batch, threads and
- * kind of processor before, or are measured now and remembered; of processes that measure at the same time all take
- * the first one's. So the same command makes the same plan. Without such a folder, or with layout `rule`, they are
- * decided by rule.
+ * A run that is resumed with layout `auto` or `measure` has the formats of its plan.yaml, where this machine has
+ * vectors as wide. Otherwise, with one of these and a folder to remember in, formats are those that were measured for
+ * this model, batch, threads and kind of processor before (not with `measure`), or are measured now and remembered; of
+ * processes that measure at the same time all take the first one's. So the same command makes the same plan. Without
+ * such a folder, where nothing can be written in it, or with layout `rule`, they are decided by rule.
  *
  * @param[in]  observer setup is called before the clock is asked; may be NULL
  * @param[in]  wanted   complete but for layouts and formats
