@@ -94,7 +94,9 @@ typedef struct cvy_train_options {
     const char *timeline;         /**< Chrome trace file; NULL: none */
     int64_t timeline_steps;       /**< iterations that the timeline holds, from the first on */
     const volatile int *stop;     /**< a signal handler sets it to nonzero: the training saves and answers
-                                       CVY_PREEMPTED, or CVY_STOPPED where there is nowhere to save; may be NULL */
+                                       CVY_PREEMPTED, or CVY_STOPPED where there is nowhere to save; may be NULL. Give
+                                       handlers a stack of their own (sigaltstack, SA_ONSTACK): a generated kernel may
+                                       have the stack pointer point elsewhere */
 } cvy_train_options;
 
 #define CVY_TRAIN_OPTIONS_INIT                                                                              \

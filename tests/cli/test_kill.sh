@@ -95,4 +95,22 @@ done
 [ $? -eq 7 ] || fail "damaged checkpoints did not end with 7"
 grep -q "model.safetensors" err || fail "the damaged file is not named: $(cat err)"
 
+# a signal in the middle of a generated kernel, wherever that has its stack pointer, leaves memory whole
+for i in $(seq 12); do
+    (
+        LD_PRELOAD=libc_malloc_debug.so.0 MALLOC_CHECK_=3 exec "$convoy" train lenet5 --data digits --threads 1 \
+            --epochs 1000 --layout channels-last --out "signal$i" --quiet
+    ) >/dev/null 2>err </dev/null &
+    pid=$!
+    for _ in $(seq 600); do
+        [ -e "signal$i/config.yaml" ] && break
+        sleep 0.05
+    done
+    sleep "0.$i"
+    kill -USR1 $pid
+    wait $pid
+    code=$?
+    [ $code -eq 75 ] || fail "signal $i ended with $code, expected 75: $(cat err)"
+done
+
 finish
