@@ -14,8 +14,8 @@ fi
 cat <<END
 
 The run is in $run. Try next:
-  $program eval $run --data digits       evaluate its best checkpoint again
-  $program model lenet5                  the layers, their shapes, parameters and FLOP
-  $program bench resnet50 --batch 8      images per second of this machine
-  $program train --help                  all that can be asked for
+  $program eval $run --data digits     evaluate its best checkpoint again
+  $program model lenet5                     the layers, their shapes, parameters and FLOP
+  $program bench resnet50 --batch 8         images per second of this machine
+  $program train --help                     all that can be asked for
 END

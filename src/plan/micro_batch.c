@@ -2,8 +2,8 @@
  * A batch in parts: each micro-batch goes forward and backward by itself, its gradients are added to those before, and
  * the weights change once. The loss is scaled by the whole batch, so the sums are the gradients of the whole batch, and
  * uneven parts are exact. Batch norms normalise by the statistics of a micro-batch, as they must; what is committed to
- * the running ones, once, is the statistics of the whole batch (as torchgpipe's deferred batch norm; Kim et al.,
- * arXiv:2004.09910).
+ * the running ones, once, is the statistics of the whole batch, its variance unbiased over the whole count (the idea
+ * is torchgpipe's deferred batch norm; Kim et al., arXiv:2004.09910).
  */
 #include "plan/builder.h"
 
