@@ -53,7 +53,11 @@ static void note_reads(survey *s, int layer, cvy_op_pass pass)
     cvy_op op = {0};
     l->kind->make_op(l, &s->b->model->layer[l->input[0]].output, pass, &op);
     const cvy_signature *signature = cvy_op_signature(op.kind, pass);
+    bool relu = cvy_fuse_makes_relu(s->b, layer, op.kind, pass);
     for (int i = 0; signature && i < signature->places; i++) {
+        if (!relu && cvy_op_tells_relu(op.kind, pass, signature->place[i].role)) {
+            continue;
+        }
         s->read[layer] |= signature->place[i].role == CVY_ROLE_Y;
         for (int k = 0; k < l->inputs; k++) {
             s->read[l->input[k]] |= signature->place[i].role == inputs[k];
@@ -71,6 +75,9 @@ static void find_reads(survey *s)
             if (l->kind->backward[k] != CVY_PASS_BACKWARD_DATA || b->layer[l->input[0]].needs_gradient) {
                 note_reads(s, i, l->kind->backward[k]);
             }
+        }
+        for (int k = 0; k < l->inputs && l->kind->flow == CVY_FLOW_CONCAT; k++) {
+            s->read[l->input[k]] |= b->layer[l->input[k]].masker == i;
         }
         if (is_view(b, i)) {
             s->read[l->input[0]] |= s->read[i]; /* the same memory */

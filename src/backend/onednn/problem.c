@@ -95,7 +95,7 @@ static dnnl_status_t describe_deconvolution(const cvy_op *op, const layouts *all
 static dnnl_status_t describe_dense(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
 {
     cvy_onednn_operands operands = find_operands(all);
-    return cvy_onednn_describe_dense(find_propagation(op->pass), &operands, description_out);
+    return cvy_onednn_describe_dense(find_propagation(op->pass), op->relu, &operands, description_out);
 }
 
 static dnnl_status_t describe_average_pool(const cvy_op *op, const layouts *all, dnnl_primitive_desc_t *description_out)
@@ -296,7 +296,7 @@ cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_prob
     const char *pass = cvy_op_pass_name(op->pass);
     layouts all;
     cvy_onednn_problem problem = {0};
-    bool made = describe[op->kind][op->pass] && (!op->relu || op->kind == CVY_OP_CONVOLUTION);
+    bool made = describe[op->kind][op->pass] && (!op->relu || cvy_op_has_weights(op->kind));
     CVY_REQUIRE(made, CVY_ERR_UNSUPPORTED, "onednn: no %s %s%s", kind, pass, op->relu ? " with relu" : "");
     CVY_REQUIRE(cvy_onednn_device_get(), CVY_ERR_UNSUPPORTED, "onednn: the library has no CPU engine here");
     CVY_REQUIRE(lay_out(op, free, &all), CVY_ERR_UNSUPPORTED, "onednn: %s %s has a type or format it does not know",
