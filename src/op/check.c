@@ -284,7 +284,8 @@ static cvy_status check_concat(const cvy_op *op, int64_t channels)
 static cvy_status check_slice(const cvy_op *op, int64_t channels)
 {
     int64_t first = op->params.slice.first, end = first;
-    bool inside = first >= 0 && cvy_add_i64(first, op->operand[op->operands - 1].tensor.shape.extent[1], &end) && end <= channels;
+    const cvy_shape *dx = &cvy_op_find(op, CVY_ROLE_DX)->tensor.shape;
+    bool inside = first >= 0 && cvy_add_i64(first, dx->extent[1], &end) && end <= channels;
     CVY_REQUIRE(inside, CVY_ERR_ARG, "channels %" PRId64 " to %" PRId64 " of %" PRId64, first, end, channels);
     return CVY_OK;
 }

@@ -89,7 +89,7 @@
  *                 r = |w| / |direction|, 1 where a norm is 0; w -= learning_rate r direction.
  * AVERAGE         average = decay average + (1 - decay) w.
  * With `relu` y is max(., 0) of what is said above, and NaN stays NaN: forward of CONVOLUTION, DENSE and ADD; FORWARD,
- * INFERENCE and NORMALISE of BATCH_NORM; both forward passes of POOL_MAX. Of numbers below 0 a convolution or a dense
+ * INFERENCE and NORMALISE of BATCH_NORM; FORWARD, INFERENCE of POOL_MAX. Of numbers below 0 a convolution or a dense
  * layer may leave a trace, 1e-19 of them, not 0.
  * In the gradients of a BATCH_NORM with `relu` dy counts only where w (x - mean) / sqrt(variance + epsilon) + b, which
  * is what y was made of, is above 0: they take b, a vector, as y would be one more pass over memory.

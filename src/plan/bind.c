@@ -72,6 +72,9 @@ static cvy_status bind_parameter_gradient(cvy_builder *b, int layer, cvy_access 
 static cvy_status bind_saved(cvy_builder *b, int layer, const cvy_op *op, const cvy_tensor *x, cvy_role role, int *out)
 {
     int *saved = &b->layer[layer].saved[role];
+    if (role == CVY_ROLE_WINDOW) { /* goes with the output, and comes with it again */
+        CVY_TRY(cvy_recompute_restore(b, layer));
+    }
     if (*saved < 0) {
         cvy_buffer buffer = {.role = CVY_BUFFER_ACTIVATIONS,
                              .content = role == CVY_ROLE_LABEL  ? CVY_CONTENT_LABEL

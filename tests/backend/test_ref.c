@@ -388,7 +388,7 @@ static void test_max_pool_with_relu_by_hand(void **state)
     destroy_operands(&operands);
 }
 
-/* Two of three channels of dy, one position each; and survivors of a half, twice as large: where x, or y, is above 0. */
+/* Two of three channels of dy; and survivors of a half, twice as large: where x, or y, is above 0. */
 static void test_gradients_behind_a_relu_by_hand(void **state)
 {
     (void)state;

@@ -91,8 +91,8 @@ static void test_resnet50_has_no_relu_left_forward(void **state)
 }
 
 /*
- * 13 convolutions and two of three dense layers carry their relu. Backward five are part of poolings and two of dropouts;
- * eight lie between convolutions, and keep their passes.
+ * 13 convolutions and two of three dense layers carry their relu. Backward five are part of poolings and two of
+ * dropouts; eight lie between convolutions, and keep their passes.
  */
 static void test_vgg16_products_carry_their_relus(void **state)
 {
