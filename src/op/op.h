@@ -94,8 +94,8 @@
  * In the gradients of a BATCH_NORM with `relu` dy counts only where w (x - mean) / sqrt(variance + epsilon) + b, which
  * is what y was made of, is above 0: they take b, a vector, as y would be one more pass over memory.
  * In the other gradients with `relu` it is x that a relu has made, and dx is the gradient before it: 0 where x is not
- * above 0, of POOL_AVERAGE, POOL_GLOBAL, SLICE and LOCAL_RESPONSE_NORM. POOL_MAX and DROPOUT look at y, which is above 0
- * where the x that it was taken from is; whether the relu stands before or behind them is the same.
+ * above 0, of POOL_AVERAGE, POOL_GLOBAL, SLICE and LOCAL_RESPONSE_NORM. POOL_MAX and DROPOUT look at y, which is above
+ * 0 where the x that it was taken from is; whether the relu stands before or behind them is the same.
  * Where a rule takes `scale`, dw stands for scale[0] dw, and |dw| for scale[0] |dw|; where clip_value is above 0, dw is
  * then cut to [-clip_value, clip_value].
  * Optimizers go over the padding too; it is zero and stays zero. Operands of one op have one floating type, f32 or f64,
