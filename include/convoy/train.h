@@ -157,6 +157,7 @@ typedef struct cvy_profile_row {
     char algorithm[64];          /**< the backend's words; "mixed" where they differ */
     int64_t calls;
     double seconds, flop, bytes; /**< sums over the calls */
+    double floor_s;              /**< that the calls cannot take less than; 0 where no floor was measured */
 } cvy_profile_row;
 
 /** What came out. Release with cvy_train_result_clear(). */

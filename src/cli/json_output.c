@@ -18,6 +18,17 @@ json_t *cli_json_profile(const cvy_profile_row *row, int rows)
     return list;
 }
 
+json_t *cli_json_steps(const cvy_profile_row *row, int rows, double wall_s)
+{
+    json_t *list = cli_json_profile(row, rows);
+    for (int i = 0; i < rows; i++) {
+        json_t *object = json_array_get(list, (size_t)i);
+        json_object_set_new(object, "share", cli_json_number(wall_s > 0.0 ? row[i].seconds / wall_s : 0.0));
+        json_object_set_new(object, "floor_s", cli_json_number(row[i].floor_s));
+    }
+    return list;
+}
+
 cvy_status cli_json_print(json_t *object)
 {
     CVY_REQUIRE(object, CVY_ERR_MEMORY, "no memory for the JSON of the result");

@@ -11,6 +11,9 @@ json_t *cli_json_number(double value);
 /** The rows of a profile. */
 json_t *cli_json_profile(const cvy_profile_row *row, int rows);
 
+/** The rows of a profile with their shares of @p wall_s and their floors. */
+json_t *cli_json_steps(const cvy_profile_row *row, int rows, double wall_s);
+
 /**
  * Print an object on one line and release it.
  *

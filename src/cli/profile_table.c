@@ -1,9 +1,20 @@
-/* Rates stand beside the seconds: they tell a slow kernel from a large one. */
+/*
+ * Rates stand beside the seconds: they tell a slow kernel from a large one. Where floors are known they stand between
+ * the two, and take their room from the words.
+ */
 #include "cli/profile_table.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+
+/* Widths of columns; floors 0: there is none. */
+typedef struct widths {
+    int name, algorithm, calls, seconds, floor;
+} widths;
+
+static const widths without_floors = {35, 19, 8, 9, 0};
+static const widths with_floors = {34, 12, 6, 8, 8};
 
 static void print_rate(double amount, double seconds, int width)
 {
@@ -14,18 +25,42 @@ static void print_rate(double amount, double seconds, int width)
     }
 }
 
-static void print_row(const cvy_profile_row *row, double wall_s)
+/* The floor and the share of it that was reached. */
+static void print_floor(const cvy_profile_row *row, int width)
 {
-    printf("%-35.35s %-19.19s ", row->name, row->algorithm);
-    if (row->calls > 0) {
-        printf("%8" PRId64, row->calls);
+    if (row->floor_s > 0 && row->seconds > 0) {
+        printf(" %*.3g %4.0f%%", width, row->floor_s, 100 * row->floor_s / row->seconds);
     } else {
-        printf("%8s", "-");
+        printf(" %*s %5s", width, "-", "-");
     }
-    printf(" %9.4g %5.1f %%", row->seconds, wall_s > 0 ? 100 * row->seconds / wall_s : 0.0);
+}
+
+static void print_row(const cvy_profile_row *row, const widths *w, double wall_s)
+{
+    printf("%-*.*s %-*.*s ", w->name, w->name, row->name, w->algorithm, w->algorithm, row->algorithm);
+    if (row->calls > 0) {
+        printf("%*" PRId64, w->calls, row->calls);
+    } else {
+        printf("%*s", w->calls, "-");
+    }
+    printf(" %*.*g %5.1f%%", w->seconds, w->floor ? 3 : 4, row->seconds,
+           wall_s > 0 ? 100 * row->seconds / wall_s : 0.0);
+    if (w->floor) {
+        print_floor(row, w->floor);
+    }
     print_rate(row->flop, row->seconds, 7);
     print_rate(row->bytes, row->seconds, 6);
     printf("\n");
+}
+
+static void print_heading(const widths *w)
+{
+    printf("%-*s %-*s %*s %*s %6s", w->name, "step", w->algorithm, "algorithm", w->calls, "calls", w->seconds,
+           "seconds", "share");
+    if (w->floor) {
+        printf(" %*s %5s", w->floor, "floor s", "of it");
+    }
+    printf(" %7s %6s\n", "GFLOP/s", "GB/s");
 }
 
 /* Sum of rows from @p first on, under a name. */
@@ -38,6 +73,7 @@ static cvy_profile_row sum_rows(const cvy_profile_row *row, int first, int rows,
         sum.seconds += row[i].seconds;
         sum.flop += row[i].flop;
         sum.bytes += row[i].bytes;
+        sum.floor_s += row[i].floor_s;
     }
     return sum;
 }
@@ -46,18 +82,19 @@ void cli_print_profile(const cvy_profile_row *row, int rows, double wall_s, int 
 {
     int shown = most > 0 && most + 1 < rows ? most : rows; /* one row left would take the line that says "others" */
     cvy_profile_row total = sum_rows(row, 0, rows, "all steps");
+    const widths *w = total.floor_s > 0 ? &with_floors : &without_floors;
     wall_s = fmax(wall_s, total.seconds);
-    printf("%-35s %-19s %8s %9s %7s %7s %6s\n", "step", "algorithm", "calls", "seconds", "share", "GFLOP/s", "GB/s");
+    print_heading(w);
     for (int i = 0; i < shown; i++) {
-        print_row(&row[i], wall_s);
+        print_row(&row[i], w, wall_s);
     }
     if (shown < rows) {
         char name[64];
         snprintf(name, sizeof name, "%d other kinds (--log-view)", rows - shown);
         cvy_profile_row others = sum_rows(row, shown, rows, name);
-        print_row(&others, wall_s);
+        print_row(&others, w, wall_s);
     }
-    print_row(&total, wall_s);
+    print_row(&total, w, wall_s);
     cvy_profile_row outside = {.name = "outside steps", .seconds = wall_s - total.seconds};
-    print_row(&outside, wall_s);
+    print_row(&outside, w, wall_s);
 }

@@ -79,11 +79,16 @@ double cvy_floor_op_s(const cvy_op *op, const cvy_rates *rates)
     return fmax(cvy_op_flop(op) / rates->flops, cvy_op_bytes(op) / rates->bandwidth_Bps);
 }
 
-double cvy_floor_s(const cvy_schedule *schedule, const cvy_rates *rates)
+double cvy_floor_s(const cvy_schedule *schedule, const cvy_rates *rates, double *step_s_out)
 {
     double sum_s = 0.0;
     for (int i = 0; i < schedule->steps; i++) {
-        sum_s += schedule->step[i].op >= 0 ? cvy_floor_op_s(&schedule->op[schedule->step[i].op], rates) : 0.0;
+        int op = schedule->step[i].op;
+        double seconds = op >= 0 ? cvy_floor_op_s(&schedule->op[op], rates) : 0.0;
+        sum_s += seconds;
+        if (step_s_out) {
+            step_s_out[i] = seconds;
+        }
     }
     return sum_s;
 }
@@ -131,22 +136,29 @@ static cvy_status measure_layout(best_passes *best, const cvy_plan *plan, cvy_la
     return status == CVY_ERR_INFEASIBLE ? CVY_OK : status;
 }
 
-static double sum_floor(const best_passes *best, const cvy_schedule *s, const cvy_rates *rates)
+static double find_floor(const best_passes *best, const cvy_schedule *s, const cvy_step *step, const cvy_rates *rates)
+{
+    const cvy_op *op = step->op >= 0 ? &s->op[step->op] : NULL;
+    if (op && cvy_op_has_weights(op->kind) && step->layer >= 0) {
+        return best->seconds[step->layer][op->pass];
+    }
+    return op && op->kind != CVY_OP_REORDER ? cvy_floor_op_s(op, rates) : 0.0;
+}
+
+static double sum_floor(const best_passes *best, const cvy_schedule *s, const cvy_rates *rates, double *step_s_out)
 {
     double sum_s = 0.0;
     for (int i = 0; i < s->steps; i++) {
-        const cvy_step *step = &s->step[i];
-        const cvy_op *op = step->op >= 0 ? &s->op[step->op] : NULL;
-        if (op && cvy_op_has_weights(op->kind) && step->layer >= 0) {
-            sum_s += best->seconds[step->layer][op->pass];
-        } else if (op && op->kind != CVY_OP_REORDER) {
-            sum_s += cvy_floor_op_s(op, rates);
+        double seconds = find_floor(best, s, &s->step[i], rates);
+        sum_s += seconds;
+        if (step_s_out) {
+            step_s_out[i] = seconds;
         }
     }
     return sum_s;
 }
 
-cvy_status cvy_floor_measure(const cvy_plan *plan, const cvy_rates *rates, double *floor_out)
+cvy_status cvy_floor_measure(const cvy_plan *plan, const cvy_rates *rates, double *step_s_out, double *floor_out)
 {
     static const cvy_layout_choice layouts[] = {CVY_LAYOUT_BLOCKED, CVY_LAYOUT_CHANNELS_LAST, CVY_LAYOUT_PLAIN};
     best_passes best = {.stopwatch = {.chain = &plan->options.backends, .effort = CVY_MEASURE_QUICK}};
@@ -159,7 +171,7 @@ cvy_status cvy_floor_measure(const cvy_plan *plan, const cvy_rates *rates, doubl
     for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
         CVY_TRY_GOTO(status, done, measure_layout(&best, plan, layouts[i]));
     }
-    *floor_out = sum_floor(&best, &plan->schedule[CVY_SCHEDULE_TRAIN], rates);
+    *floor_out = sum_floor(&best, &plan->schedule[CVY_SCHEDULE_TRAIN], rates, step_s_out);
 done:
     cvy_free(best.seconds);
     cvy_stopwatch_clear(&best.stopwatch);

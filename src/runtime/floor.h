@@ -18,8 +18,12 @@ cvy_status cvy_rates_measure(const cvy_backend_chain *backends, cvy_rates *rates
 /** The floor of one op: max(flop / flops, bytes / bandwidth). */
 double cvy_floor_op_s(const cvy_op *op, const cvy_rates *rates);
 
-/** Sum over the steps of a schedule. */
-double cvy_floor_s(const cvy_schedule *schedule, const cvy_rates *rates);
+/**
+ * Sum over the steps of a schedule.
+ *
+ * @param[out] step_s_out seconds of each step; the caller's array, or NULL
+ */
+double cvy_floor_s(const cvy_schedule *schedule, const cvy_rates *rates, double *step_s_out);
 
 /**
  * The floor by the best primitives: each convolution and dense product as fast as the fastest of its kernels over all
@@ -27,7 +31,10 @@ double cvy_floor_s(const cvy_schedule *schedule, const cvy_rates *rates);
  * count. A lower bound for whatever composes these primitives.
  *
  * Measures for a while: about as long as a dozen iterations.
+ *
+ * @param[out] step_s_out seconds of each step of the training schedule; the caller's array, or NULL
+ * @param[out] floor_out  their sum
  */
-cvy_status cvy_floor_measure(const cvy_plan *plan, const cvy_rates *rates, double *floor_out);
+cvy_status cvy_floor_measure(const cvy_plan *plan, const cvy_rates *rates, double *step_s_out, double *floor_out);
 
 #endif

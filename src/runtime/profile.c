@@ -36,7 +36,8 @@ static void name_row(cvy_profile_row *row, const cvy_schedule *s, const cvy_step
     memcpy(row->algorithm, algorithm, sizeof algorithm);
 }
 
-static void add_schedule(const cvy_session *session, cvy_schedule_kind kind, cvy_profile_row *row)
+static void add_schedule(const cvy_session *session, cvy_schedule_kind kind, const double *floor_s,
+                         cvy_profile_row *row)
 {
     const cvy_schedule *s = &session->plan->schedule[kind];
     const cvy_step_profile *profile = cvy_executor_profile(session->executor, kind);
@@ -49,6 +50,7 @@ static void add_schedule(const cvy_session *session, cvy_schedule_kind kind, cvy
         name_row(at, s, step);
         at->calls += profile[i].calls;
         at->seconds += profile[i].seconds;
+        at->floor_s += floor_s ? (double)profile[i].calls * floor_s[i] : 0.0;
         if (step->op >= 0) {
             at->flop += (double)profile[i].calls * cvy_op_flop(&s->op[step->op]);
             at->bytes += (double)profile[i].calls * cvy_op_bytes(&s->op[step->op]);
@@ -63,7 +65,8 @@ static int compare_seconds(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-cvy_status cvy_session_profile(const cvy_session *session, unsigned schedules, cvy_profile_row **row_out, int *rows_out)
+cvy_status cvy_session_profile(const cvy_session *session, unsigned schedules, const double *floor_s,
+                               cvy_profile_row **row_out, int *rows_out)
 {
     cvy_profile_row *row = cvy_calloc(MAX_ROWS, sizeof *row);
     if (!row) {
@@ -71,7 +74,7 @@ cvy_status cvy_session_profile(const cvy_session *session, unsigned schedules, c
     }
     for (int i = 0; i < CVY_SCHEDULE_COUNT; i++) {
         if (schedules & 1u << i) {
-            add_schedule(session, (cvy_schedule_kind)i, row);
+            add_schedule(session, (cvy_schedule_kind)i, floor_s, row);
         }
     }
     qsort(row, MAX_ROWS, sizeof *row, compare_seconds);

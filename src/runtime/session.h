@@ -55,9 +55,10 @@ cvy_status cvy_session_evaluate(cvy_session *session, const cvy_train_options *o
  * Sum up the profiles of schedules by kind of step; largest first.
  *
  * @param[in]  schedules bit i: CVY_SCHEDULE i counts
+ * @param[in]  floor_s   of each step of the only schedule that counts; NULL: the rows have no floor
  * @param[out] row_out   cvy_free()
  */
-cvy_status cvy_session_profile(const cvy_session *session, unsigned schedules, cvy_profile_row **row_out,
-                               int *rows_out);
+cvy_status cvy_session_profile(const cvy_session *session, unsigned schedules, const double *floor_s,
+                               cvy_profile_row **row_out, int *rows_out);
 
 #endif

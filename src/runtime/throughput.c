@@ -135,6 +135,27 @@ static void summarise(const cvy_session *session, const measuring *m, double *ro
     out->format_changes = session->plan->format_changes;
 }
 
+/* The floors, and beside them what each kind of step took. */
+static cvy_status measure_floors(const cvy_session *session, const cvy_throughput_options *effort, cvy_throughput *out)
+{
+    const cvy_schedule *s = &session->plan->schedule[CVY_SCHEDULE_TRAIN];
+    cvy_rates rates;
+    cvy_status status = CVY_ERR_MEMORY;
+    double *step_s = cvy_calloc((size_t)s->steps, sizeof *step_s);
+    CVY_TRY_GOTO(status, done, step_s ? CVY_OK : CVY_ERR_MEMORY);
+    CVY_TRY_GOTO(status, done, cvy_rates_measure(&session->plan->options.backends, &rates));
+    out->peak_flops = rates.flops;
+    out->bandwidth_Bps = rates.bandwidth_Bps;
+    out->floor_s = cvy_floor_s(s, &rates, step_s);
+    if (effort->primitives) {
+        CVY_TRY_GOTO(status, done, cvy_floor_measure(session->plan, &rates, step_s, &out->primitives_floor_s));
+    }
+    CVY_TRY_GOTO(status, done, cvy_session_profile(session, 1u << CVY_SCHEDULE_TRAIN, step_s, &out->row, &out->rows));
+done:
+    cvy_free(step_s);
+    return status;
+}
+
 cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_options *options,
                                   const cvy_train_observer *observer, const cvy_throughput_options *effort,
                                   cvy_throughput *throughput_out)
@@ -144,7 +165,6 @@ cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_option
                 "iterations: expected 1 to 1000000, got %lld", (long long)iterations);
     cvy_session session;
     cvy_throughput out = {.batch = options->batch, .iterations = iterations};
-    cvy_rates rates;
     measuring m = {effort, cvy_calloc((size_t)iterations, sizeof(sample)), &out.measured_s};
     double *room = cvy_calloc((size_t)iterations, sizeof *room);
     cvy_status status = cvy_session_open(model, options, observer, true, false, &session);
@@ -153,14 +173,7 @@ cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_option
     CVY_TRY_GOTO(status, done, cvy_executor_initialise(session.executor, options->seed));
     CVY_TRY_GOTO(status, done, run_iterations(&session, options, &m));
     summarise(&session, &m, room, &out); /* the resident set is read before the rates take memory of their own */
-    CVY_TRY_GOTO(status, done, cvy_rates_measure(&session.plan->options.backends, &rates));
-    out.peak_flops = rates.flops;
-    out.bandwidth_Bps = rates.bandwidth_Bps;
-    out.floor_s = cvy_floor_s(&session.plan->schedule[CVY_SCHEDULE_TRAIN], &rates);
-    if (effort->primitives) {
-        CVY_TRY_GOTO(status, done, cvy_floor_measure(session.plan, &rates, &out.primitives_floor_s));
-    }
-    CVY_TRY_GOTO(status, done, cvy_session_profile(&session, 1u << CVY_SCHEDULE_TRAIN, &out.row, &out.rows));
+    CVY_TRY_GOTO(status, done, measure_floors(&session, effort, &out));
     *throughput_out = out;
 done:
     cvy_free(m.samples);

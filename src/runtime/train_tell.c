@@ -127,5 +127,5 @@ cvy_status cvy_training_fill_result(cvy_training *t)
     r->tensor_peak_bytes = cvy_memory_tensor_peak_bytes();
     r->tensor_plan_bytes = t->session.plan->persistent_bytes + t->session.plan->transient_bytes;
     unsigned schedules = 1u << CVY_SCHEDULE_TRAIN | 1u << CVY_SCHEDULE_TRAIN_TAIL | 1u << CVY_SCHEDULE_EVALUATE;
-    return cvy_session_profile(&t->session, schedules, &r->row, &r->rows);
+    return cvy_session_profile(&t->session, schedules, NULL, &r->row, &r->rows);
 }

@@ -103,15 +103,44 @@ expect 2 "$convoy" train lenet5 $small --backend none
 # bench: the keys of the contract, in order
 expect 0 "$convoy" bench lenet5 --batch 8 --threads 1 --warmup 1 --iterations 2 --json
 keys="model strategy ranks threads_per_rank global_batch precision images_per_s iteration_s floor_s forward_s"
-keys="$keys backward_s update_s communication_s peak_memory_bytes recompute_s primitives_floor_s"
-[ "$(grep -o '"[a-z_]*":' out | tr -d '":' | paste -sd' ')" = "$keys" ] || fail "keys of bench: $(cat out)"
+keys="$keys backward_s update_s communication_s peak_memory_bytes recompute_s primitives_floor_s iterations measured_s"
+keys="$keys steps"
+[ "$(sed 's/\(.*"steps":\).*/\1/' out | grep -o '"[a-z_]*":' | tr -d '":' | paste -sd' ')" = "$keys" ] ||
+    fail "keys of bench: $(cat out)"
 has out '"model":"lenet5","strategy":"serial","ranks":1,"threads_per_rank":1,"global_batch":8,"precision":"fp32",'
 expect 0 "$convoy" bench lenet5 --batch 8 --threads 1 --warmup 1 --iterations 2 --primitives
 has out "floor"
 has out "primitives  "
+awk 'length > 100 { print "FAILED: bench, line " NR ": " length " columns"; bad = 1 } END { exit bad }' out ||
+    failures=$((failures + 1))
 grep -q recompute out && fail "bench tells of recomputation where there is none: $(cat out)"
 expect 0 "$convoy" bench resnet18:size=32,classes=10 --batch 4 --threads 1 --warmup 0 --iterations 1 --recompute cheap
 has out "  recompute "
+
+# sum KEY: of the steps of bench
+sum() {
+    sed 's/.*"steps"://' out | grep -oE "\"$1\":[-+0-9.e]+" | cut -d: -f2 | awk '{ sum += $1 } END { print sum }'
+}
+# near A B SHARE WHAT: the two differ by at most a share of the second
+near() {
+    awk -v a="$1" -v b="$2" -v share="$3" 'BEGIN { d = a - b; exit !(d <= share * b && -d <= share * b) }' ||
+        fail "$4: $1 beside $2"
+}
+# figure KEY: of bench itself
+figure() {
+    sed 's/"steps":.*//' out | grep -oE "\"$1\":[-+0-9.e]+" | cut -d: -f2
+}
+
+# the steps of bench account for its time, and their floors for its floor; of 3 iterations each step has 3 calls
+expect 0 "$convoy" bench lenet5 --batch 8 --threads 1 --warmup 1 --iterations 3 --json
+[ "$(figure iterations)" = 3 ] || fail "iterations of bench: $(cat out)"
+near "$(sum seconds)" "$(figure measured_s)" 0.2 "seconds of steps"
+near "$(sum share)" 1 0.2 "shares of steps"
+near "$(sum floor_s)" "$(awk -v f="$(figure floor_s)" 'BEGIN { print 3 * f }')" 1e-4 "floors of steps"
+has out '"step":"convolution backward-weights"'
+grep -q '"step":"batch","algorithm":"","calls":3,' out || fail "calls of steps: $(cat out)"
+expect 0 "$convoy" bench lenet5 --batch 8 --threads 1 --warmup 0 --iterations 1 --json --primitives
+near "$(sum floor_s)" "$(figure primitives_floor_s)" 1e-4 "floors of steps by primitives"
 
 # what was measured is remembered in the folder that is asked for, or nowhere
 [ -n "$(ls "$XDG_CACHE_HOME"/convoy/plan-*.yaml)" ] || fail "nothing was remembered"

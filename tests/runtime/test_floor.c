@@ -9,6 +9,8 @@
 
 #include "runtime/floor.h"
 
+enum { MAX_STEPS = 128 };
+
 static void require(cvy_status status)
 {
     if (status != CVY_OK) {
@@ -48,13 +50,18 @@ static void test_the_floor_is_a_sum(void **state)
     require(cvy_model_open("lenet5", &model));
     cvy_plan *plan = make_plan(model);
     const cvy_schedule *s = &plan->schedule[CVY_SCHEDULE_TRAIN];
-    double sum_s = 0.0;
+    double step_s[MAX_STEPS], sum_s = 0.0, steps_s = 0.0;
+    assert_true(s->steps <= MAX_STEPS);
     for (int i = 0; i < s->ops; i++) {
         sum_s += fmax(cvy_op_flop(&s->op[i]) / 1e9, cvy_op_bytes(&s->op[i]) / 1e8);
     }
-    double floor_s = cvy_floor_s(s, &(cvy_rates){1e9, 1e8});
+    double floor_s = cvy_floor_s(s, &(cvy_rates){1e9, 1e8}, step_s);
     assert_true(fabs(floor_s - sum_s) < 1e-12 * sum_s);
-    assert_true(fabs(cvy_floor_s(s, &(cvy_rates){0.5e9, 0.5e8}) - 2.0 * sum_s) < 1e-12 * sum_s);
+    for (int i = 0; i < s->steps; i++) {
+        steps_s += step_s[i];
+    }
+    assert_true(fabs(steps_s - sum_s) < 1e-12 * sum_s);
+    assert_true(fabs(cvy_floor_s(s, &(cvy_rates){0.5e9, 0.5e8}, NULL) - 2.0 * sum_s) < 1e-12 * sum_s);
     cvy_plan_destroy(&plan);
     cvy_model_destroy(&model);
 }
@@ -67,13 +74,20 @@ static void test_primitives_are_measured(void **state)
     require(cvy_model_open("lenet5", &model));
     cvy_plan *plan = make_plan(model);
     const cvy_schedule *s = &plan->schedule[CVY_SCHEDULE_TRAIN];
-    double bytes = 0.0, floor_s = 0.0;
+    double bytes = 0.0, floor_s = 0.0, step_s[MAX_STEPS];
+    assert_true(s->steps <= MAX_STEPS);
     for (int i = 0; i < s->ops; i++) {
         bool counts = !cvy_op_has_weights(s->op[i].kind) && s->op[i].kind != CVY_OP_REORDER;
         bytes += counts ? cvy_op_bytes(&s->op[i]) : 0.0;
     }
-    require(cvy_floor_measure(plan, &(cvy_rates){1e30, 1.0}, &floor_s));
+    require(cvy_floor_measure(plan, &(cvy_rates){1e30, 1.0}, step_s, &floor_s));
     assert_true(floor_s > bytes && floor_s < bytes + 60.0);
+    for (int i = 0; i < s->steps; i++) { /* a product is no byte's matter: it takes less than a second, but some */
+        const cvy_op *op = s->step[i].op >= 0 ? &s->op[s->step[i].op] : NULL;
+        bool product = op && cvy_op_has_weights(op->kind);
+        double wanted = op && !product && op->kind != CVY_OP_REORDER ? cvy_op_bytes(op) : 0.0;
+        assert_true(product ? step_s[i] > 0.0 && step_s[i] < 60.0 : step_s[i] == wanted);
+    }
     cvy_plan_destroy(&plan);
     cvy_model_destroy(&model);
 }
