@@ -260,6 +260,17 @@ bool cvy_op_convolves(cvy_op_kind kind)
     return kind == CVY_OP_CONVOLUTION || kind == CVY_OP_TRANSPOSED_CONVOLUTION;
 }
 
+bool cvy_op_is_depthwise(const cvy_op *op)
+{
+    const cvy_operand *w = cvy_op_find(op, CVY_ROLE_W), *dw = cvy_op_find(op, CVY_ROLE_DW);
+    const cvy_operand *weights = w ? w : dw;
+    if (op->kind != CVY_OP_CONVOLUTION || !weights || !weights->tensor.grouped) {
+        return false;
+    }
+    const int64_t *extent = weights->tensor.shape.extent; /* g,f/g,c/g,… */
+    return extent[0] > 1 && extent[1] == 1 && extent[2] == 1;
+}
+
 bool cvy_op_classifies(cvy_op_kind kind)
 {
     return kind == CVY_OP_SOFTMAX_CROSS_ENTROPY || kind == CVY_OP_SOFT_DICE;

@@ -329,6 +329,9 @@ const char *cvy_op_kind_name(cvy_op_kind kind);
 /** Whether a kind is a convolution, transposed or not: a window of weights, in groups. */
 bool cvy_op_convolves(cvy_op_kind kind);
 
+/** Whether an op is a convolution with one filter for each channel. */
+bool cvy_op_is_depthwise(const cvy_op *op);
+
 /** Whether a kind is a loss of classes, one of each sample or of each position of it. */
 bool cvy_op_classifies(cvy_op_kind kind);
 

@@ -1,12 +1,13 @@
 /*
  * The CPU backend: own kernels in single precision, vectorised and parallel, for what a library lacks or does in more
- * passes over memory. What it does not take (products, double precision) goes on along the chain.
+ * passes over memory. What it does not take (other products, double precision) goes on along the chain.
  */
 #include "backend/cpu/cpu.h"
 
 #include "base/memory.h"
 
 static const cvy_cpu_family *const families[CVY_OP_KIND_COUNT] = {
+    [CVY_OP_CONVOLUTION] = &cvy_cpu_depthwise,
     [CVY_OP_RELU] = &cvy_cpu_elementwise,
     [CVY_OP_ADD] = &cvy_cpu_elementwise,
     [CVY_OP_DROPOUT] = &cvy_cpu_dropout,
@@ -57,18 +58,31 @@ static bool has_own_type(cvy_role role)
            cvy_role_is_total(role);
 }
 
+static bool is_single(const cvy_op *op)
+{
+    for (int i = 0; i < op->operands; i++) {
+        if (op->operand[i].tensor.dtype != CVY_F32 && !has_own_type(op->operand[i].role)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static cvy_cpu_run find_run(const cvy_op *op)
 {
     const cvy_cpu_family *family = families[op->kind];
-    for (int i = 0; i < op->operands; i++) {
-        if (op->operand[i].tensor.dtype != CVY_F32 && !has_own_type(op->operand[i].role)) {
-            return NULL;
-        }
-    }
-    return family ? family->find(op) : NULL;
+    return family && is_single(op) ? family->find(op) : NULL;
 }
 
 static cvy_quality get_quality(const cvy_op *op) { return find_run(op) ? CVY_QUALITY_FAST : CVY_QUALITY_NONE; }
+
+static cvy_status choose_format(const cvy_op *op, cvy_role role, cvy_format *format_out)
+{
+    const cvy_cpu_family *family = families[op->kind];
+    bool chosen = family && family->choose_format && is_single(op) && family->choose_format(op, role, format_out);
+    CVY_REQUIRE(chosen, CVY_ERR_UNSUPPORTED, "cpu: no wish for the format of %s", cvy_role_name(role));
+    return CVY_OK;
+}
 
 static cvy_status create(const cvy_op *op, cvy_kernel **kernel_out)
 {
@@ -111,6 +125,7 @@ static void destroy(cvy_kernel *kernel) { cvy_free(kernel); }
 const cvy_backend cvy_backend_cpu = {
     .name = "cpu",
     .quality = get_quality,
+    .choose_format = choose_format,
     .create = create,
     .scratch_bytes = get_scratch_bytes,
     .algorithm = get_algorithm,

@@ -39,10 +39,14 @@ typedef struct cvy_cpu_family {
 
     /** Optional: fill in what the hot path needs; the kernel's op, run, elements and columns are set. */
     void (*setup)(cvy_cpu_kernel *kernel);
+
+    /** Optional: the format that an operand should have, the others as they are; false where there is no wish. */
+    bool (*choose_format)(const cvy_op *op, cvy_role role, cvy_format *format_out);
 } cvy_cpu_family;
 
 extern const cvy_backend cvy_backend_cpu;
 extern const cvy_cpu_family cvy_cpu_elementwise;
+extern const cvy_cpu_family cvy_cpu_depthwise;
 extern const cvy_cpu_family cvy_cpu_dropout;
 extern const cvy_cpu_family cvy_cpu_multiply;
 extern const cvy_cpu_family cvy_cpu_stochastic_depth;
