@@ -77,7 +77,8 @@ static void test_agrees_with_the_reference(void **state)
         cvy_op op;
         shape.relu = i / SHAPES / CVY_PASS_COUNT / CHOICES;
         shape.optional = !shape.relu || i % 2;
-        if (!make_depthwise(&shape, i / SHAPES % CVY_PASS_COUNT, &choices[i / SHAPES / CVY_PASS_COUNT % CHOICES], &op)) {
+        const format_choice *choice = &choices[i / SHAPES / CVY_PASS_COUNT % CHOICES];
+        if (!make_depthwise(&shape, i / SHAPES % CVY_PASS_COUNT, choice, &op)) {
             continue;
         }
         assert_int_equal(cvy_backend_cpu.quality(&op), CVY_QUALITY_FAST);

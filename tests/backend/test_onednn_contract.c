@@ -241,6 +241,24 @@ static void test_planes_beyond_int_are_refused(void **state)
     assert_int_equal(cvy_backend_onednn.quality(&op), CVY_QUALITY_NONE);
 }
 
+/* A plane of one position goes through its product, and so to Convoy's own kernels: as it is, and by its wish. */
+static void test_leaves_depthwise_products_to_own_kernels(void **state)
+{
+    (void)state;
+    test_shape shape = CASE("one position", GROUPED(48, SQUARE(3, 1, 1, 1)), DIMS(2, 48, 1, 1), .filters = 48);
+    for (int pass = 0; pass < CVY_PASS_COUNT; pass++) {
+        cvy_role role = pass == CVY_PASS_BACKWARD_WEIGHTS ? CVY_ROLE_DW : CVY_ROLE_W;
+        cvy_format format;
+        cvy_op op;
+        if (make_op(&shape, (cvy_op_pass)pass, CVY_F32, &op)) {
+            set_formats(&op, CVY_FORMAT_CHANNELS_LAST, CVY_FORMAT_PLAIN);
+            assert_int_equal(cvy_backend_onednn.choose_format(&op, role, &format), CVY_ERR_UNSUPPORTED);
+            set_formats(&op, CVY_FORMAT_CHANNELS_LAST, CVY_FORMAT_W_HWIO);
+            assert_int_equal(cvy_backend_onednn.quality(&op), CVY_QUALITY_NONE);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_create_survives_want_of_memory),
         cmocka_unit_test(test_threads_make_and_run_kernels_at_once),
         cmocka_unit_test(test_strided_1x1_gradient_is_right_every_time),
+        cmocka_unit_test(test_leaves_depthwise_products_to_own_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,79 +14,68 @@ typedef struct gathering {
     bool relu;
 } gathering;
 
-/* The taps of a segment of row (d, h): sources as offsets within a sample's strip, of the segment's first target. */
-static void list_taps(const cvy_depthwise *depthwise, const int64_t row[2], const cvy_depthwise_segment *segment,
-                      cvy_depthwise_tap_list *taps)
+/* The taps of the first target of a tile at depth @p d, in bands of rows and positions; sources within the strip. */
+static void list_taps(const cvy_depthwise *depthwise, int64_t d, const cvy_depthwise_band *rows,
+                      const cvy_depthwise_band *positions, cvy_depthwise_tap_list *taps)
 {
-    const int64_t *kernel = depthwise->window->kernel, *step = depthwise->tap_step;
+    const cvy_depthwise_axis *axis = depthwise->axis;
+    int64_t phase = d % axis[0].phases, place = d / axis[0].phases, stride = depthwise->source.position_stride;
     taps->count = 0;
-    for (int64_t kd = 0; kd < kernel[0]; kd++) {
-        int64_t d = cvy_depthwise_source(depthwise, 0, row[0], kd);
-        for (int64_t kh = 0; d >= 0 && kh < kernel[1]; kh++) {
-            int64_t h = cvy_depthwise_source(depthwise, 1, row[1], kh);
-            for (int64_t kw = 0; h >= 0 && kw < kernel[2]; kw++) {
-                cvy_depthwise_range range = cvy_depthwise_range_get(depthwise, 2, segment->phase, kw);
-                if (segment->first >= range.first && segment->first < range.last) {
-                    int64_t w = range.base + segment->first * depthwise->from_step[2];
-                    int64_t position = (d * depthwise->from[1] + h) * depthwise->from[2] + w;
-                    taps->source[taps->count] = position * depthwise->source.position_stride;
-                    taps->weight[taps->count++] = kd * step[0] + kh * step[1] + kw * step[2];
+    for (int64_t kd = 0; kd < axis[0].taps; kd++) {
+        int64_t from_d = cvy_depthwise_source(&axis[0], phase, place, kd);
+        for (int64_t kh = 0; from_d >= 0 && kh < axis[1].taps; kh++) {
+            int64_t from_h = cvy_depthwise_source(&axis[1], rows->phase, rows->first, kh);
+            for (int64_t kw = 0; from_h >= 0 && kw < axis[2].taps; kw++) {
+                int64_t from_w = cvy_depthwise_source(&axis[2], positions->phase, positions->first, kw);
+                if (from_w >= 0) {
+                    taps->source[taps->count] = ((from_d * axis[1].from + from_h) * axis[2].from + from_w) * stride;
+                    taps->weight[taps->count++] =
+                        kd * axis[0].weight_step + kh * axis[1].weight_step + kw * axis[2].weight_step;
                 }
             }
         }
     }
 }
 
-/* Where there are more samples than positions, samples go side by side. */
-static void turn(cvy_depthwise_targets *targets)
-{
-    if (targets->count[0] > targets->count[1]) {
-        const cvy_depthwise_targets old = *targets;
-        for (int i = 0; i < 2; i++) {
-            targets->count[i] = old.count[1 - i];
-            targets->source_step[i] = old.source_step[1 - i];
-            targets->target_step[i] = old.target_step[1 - i];
-        }
-    }
-}
-
-static void gather_row(const gathering *all, const cvy_depthwise_tile *tile, int64_t h, const float *bias)
+static void gather_bands(const gathering *all, const cvy_depthwise_tile *tile, const cvy_depthwise_band *rows,
+                         const cvy_depthwise_band *positions, cvy_depthwise_targets *targets)
 {
     const cvy_depthwise *depthwise = all->depthwise;
-    const cvy_columns *from = &depthwise->source, *to = &depthwise->target;
-    const int64_t row[2] = {tile->d, h};
+    const cvy_depthwise_axis *axis = depthwise->axis;
     cvy_depthwise_tap_list taps;
-    for (cvy_depthwise_segment segment = {0, 0, 0}; cvy_depthwise_next_segment(depthwise, &segment);) {
-        int64_t w = segment.phase + segment.first * depthwise->to_step[2];
-        int64_t position = (tile->d * depthwise->to[1] + h) * depthwise->to[2] + w;
-        cvy_depthwise_targets targets = {
-            .source = all->source + tile->sample * from->sample_stride + tile->from.offset,
-            .weight = all->weight + cvy_depthwise_weight(depthwise, tile->to.channel),
-            .bias = bias,
-            .target = all->target + tile->sample * to->sample_stride + tile->to.offset + position * to->position_stride,
-            .count = {tile->samples, segment.last - segment.first},
-            .source_step = {from->sample_stride, depthwise->from_step[2] * from->position_stride},
-            .target_step = {to->sample_stride, depthwise->to_step[2] * to->position_stride},
-            .lanes = tile->to.lanes,
-            .relu = all->relu,
-        };
-        list_taps(depthwise, row, &segment, &taps);
-        turn(&targets);
-        cvy_depthwise_gather(&targets, &taps);
-    }
+    int64_t h = rows->phase + rows->first * axis[1].phases, w = positions->phase + positions->first * axis[2].phases;
+    int64_t position = (tile->d * axis[1].to + h) * axis[2].to + w;
+    targets->target = all->target + tile->sample * depthwise->target.sample_stride + tile->to.offset +
+                      position * depthwise->target.position_stride;
+    targets->nest = cvy_depthwise_nest_get(depthwise, tile->samples, rows->last - rows->first,
+                                           positions->last - positions->first);
+    list_taps(depthwise, tile->d, rows, positions, &taps);
+    cvy_depthwise_gather(targets, &taps);
 }
 
 static void gather_tile(const gathering *all, int64_t index)
 {
     const cvy_depthwise *depthwise = all->depthwise;
+    const cvy_depthwise_axis *axis = depthwise->axis;
     int64_t tiles = cvy_depthwise_tiles(depthwise);
     cvy_depthwise_tile tile = cvy_depthwise_tile_get(depthwise, index / tiles, index % tiles);
-    float bias[CVY_COLUMNS_WIDTH] = {0}; /* 0 in the padding, too */
-    for (int64_t i = 0; all->bias && i < tile.to.valid; i++) {
-        bias[i] = all->bias[tile.to.channel + i];
+    float bias[CVY_COLUMNS_WIDTH]; /* 0 in the padding, too */
+    for (int64_t i = 0; i < tile.to.lanes; i++) {
+        bias[i] = all->bias && i < tile.to.valid ? all->bias[tile.to.channel + i] : 0.0f;
     }
-    for (int64_t h = tile.h; h < tile.h + tile.rows; h++) {
-        gather_row(all, &tile, h, bias);
+    cvy_depthwise_targets targets = {
+        .source = all->source + tile.sample * depthwise->source.sample_stride + tile.from.offset,
+        .weight = all->weight + cvy_depthwise_weight(depthwise, tile.to.channel),
+        .bias = bias,
+        .lanes = tile.to.lanes,
+        .relu = all->relu,
+    };
+    for (cvy_depthwise_band rows = {0, 0, 0}; cvy_depthwise_next_band(&axis[1], &rows);) {
+        cvy_depthwise_band here = rows, positions = {0, 0, 0};
+        bool inside = cvy_depthwise_clip(&axis[1], tile.h, tile.h + tile.rows, &here);
+        while (inside && cvy_depthwise_next_band(&axis[2], &positions)) {
+            gather_bands(all, &tile, &here, &positions, &targets);
+        }
     }
 }
 

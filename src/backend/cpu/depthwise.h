@@ -6,23 +6,43 @@
 
 enum {
     CVY_DEPTHWISE_TAPS = 343, /**< positions of the largest window: 7 x 7 x 7 */
-    CVY_DEPTHWISE_LANES = 16, /**< channels whose sums are in registers at once */
+    CVY_DEPTHWISE_RANGES = 32, /**< phases times taps of an axis, at most */
+    CVY_DEPTHWISE_LANES = 16,  /**< channels whose sums are in registers at once */
 };
+
+/** Positions [first, last) of a phase whose source at a tap is inside; that of position p is base + p from_step. */
+typedef struct cvy_depthwise_range {
+    int64_t first, last, base;
+} cvy_depthwise_range;
+
+/**
+ * An axis of a pass. Its targets fall into *phases*, as many as the stride of a gradient of data, else one: positions
+ * of a phase are `phases` targets and `from_step` sources apart.
+ */
+typedef struct cvy_depthwise_axis {
+    int64_t from, to; /**< extents of sources and targets */
+    int64_t from_step, phases;
+    int64_t taps;
+    int64_t dilation; /**< sources from a tap to the next one, forward */
+    int64_t weight_step;
+    cvy_depthwise_range range[CVY_DEPTHWISE_RANGES]; /**< by phase and tap; empty where nothing is inside */
+} cvy_depthwise_axis;
+
+/** Positions [first, last) of a phase that have the same taps. */
+typedef struct cvy_depthwise_band {
+    int64_t phase, first, last;
+} cvy_depthwise_band;
 
 /**
  * A pass over targets, each of which is made of the sources that its taps find. Targets are y, and sources x, but in
- * the gradient of data, where targets are dx and sources dy. An axis of targets falls into *phases*, as many as the
- * stride of a gradient of data, else one; positions of a phase are `to_step` targets and `from_step` sources apart.
+ * the gradient of data, where targets are dx and sources dy.
  */
 typedef struct cvy_depthwise {
-    const cvy_window *window;
-    bool backward;
-    int64_t from[3], to[3];           /**< d,h,w of sources and targets */
-    int64_t from_step[3], to_step[3];
+    cvy_depthwise_axis axis[3]; /**< d,h,w */
     cvy_columns source, target;
-    cvy_layout weight;                /**< of w or dw: g,1,1,(kd),kh,kw */
-    int64_t tap_step[3];              /**< in weights */
-    int64_t rows, samples;            /**< of a tile */
+    cvy_layout weight;          /**< of w or dw: g,1,1,(kd),kh,kw */
+    int64_t taps;
+    int64_t rows, samples;      /**< of a tile */
     int64_t row_groups, sample_groups;
 } cvy_depthwise;
 
@@ -31,16 +51,6 @@ typedef struct cvy_depthwise_tile {
     cvy_strip from, to;
     int64_t sample, samples, d, h, rows;
 } cvy_depthwise_tile;
-
-/** Positions [first, last) of a phase whose source at a tap is inside; that of position p is base + p from_step. */
-typedef struct cvy_depthwise_range {
-    int64_t first, last, base;
-} cvy_depthwise_range;
-
-/** Positions [first, last) of a phase along w that have the same taps. */
-typedef struct cvy_depthwise_segment {
-    int64_t phase, first, last;
-} cvy_depthwise_segment;
 
 /** Whether an op is such a convolution, of tensors that cvy_depthwise_get() describes. */
 bool cvy_depthwise_fits(const cvy_op *op);
@@ -54,20 +64,21 @@ int64_t cvy_depthwise_tiles(const cvy_depthwise *depthwise);
 /** Tile @p index of a strip. */
 cvy_depthwise_tile cvy_depthwise_tile_get(const cvy_depthwise *depthwise, int64_t strip, int64_t index);
 
-/** Positions of the window. */
-int64_t cvy_depthwise_taps(const cvy_depthwise *depthwise);
-
 /** Where the weights of a channel begin. */
 int64_t cvy_depthwise_weight(const cvy_depthwise *depthwise, int64_t channel);
 
-/** The positions of a phase that find a source at tap @p k of an axis (0 d, 1 h, 2 w); empty where none does. */
-cvy_depthwise_range cvy_depthwise_range_get(const cvy_depthwise *depthwise, int axis, int64_t phase, int64_t k);
+/** Go to the next band of an axis; start with {0, 0, 0}. False after the last. */
+bool cvy_depthwise_next_band(const cvy_depthwise_axis *axis, cvy_depthwise_band *band);
 
-/** Source of a target at tap @p k of an axis; -1 where there is none. */
-int64_t cvy_depthwise_source(const cvy_depthwise *depthwise, int axis, int64_t target, int64_t k);
+/** The part of a band whose targets are in [first, last); false where there is none. */
+bool cvy_depthwise_clip(const cvy_depthwise_axis *axis, int64_t first, int64_t last, cvy_depthwise_band *band);
 
-/** Go to the next segment; start with {0, 0, 0}. False after the last. */
-bool cvy_depthwise_next_segment(const cvy_depthwise *depthwise, cvy_depthwise_segment *segment);
+/** Source of a position of a phase at tap @p k; -1 where it is padding, or there is none. */
+static inline int64_t cvy_depthwise_source(const cvy_depthwise_axis *axis, int64_t phase, int64_t position, int64_t k)
+{
+    const cvy_depthwise_range *range = &axis->range[phase * axis->taps + k];
+    return position >= range->first && position < range->last ? range->base + position * axis->from_step : -1;
+}
 
 /** Sources and weights of a target's taps: offsets from those of the first. */
 typedef struct cvy_depthwise_tap_list {
@@ -76,11 +87,20 @@ typedef struct cvy_depthwise_tap_list {
     int64_t weight[CVY_DEPTHWISE_TAPS];
 } cvy_depthwise_tap_list;
 
-/** Targets with the same taps: count[0] times count[1] of them, steps in elements. */
+/** Loops over samples, rows and positions, in any order, the last one innermost; steps in elements. */
+typedef struct cvy_depthwise_nest {
+    int64_t count[3], from[3], to[3];
+} cvy_depthwise_nest;
+
+/** The loops over some rows of a tile and some positions of each, the longest one innermost. */
+cvy_depthwise_nest cvy_depthwise_nest_get(const cvy_depthwise *depthwise, int64_t samples, int64_t rows,
+                                          int64_t positions);
+
+/** Targets with the same taps. */
 typedef struct cvy_depthwise_targets {
     const float *source, *weight, *bias;
     float *target;
-    int64_t count[2], source_step[2], target_step[2];
+    cvy_depthwise_nest nest;
     int64_t lanes;
     bool relu;
 } cvy_depthwise_targets;
@@ -88,10 +108,10 @@ typedef struct cvy_depthwise_targets {
 /** Make each target: its bias and the sum over its taps of source times weight. */
 void cvy_depthwise_gather(const cvy_depthwise_targets *targets, const cvy_depthwise_tap_list *taps);
 
-/** Outputs that taps next to each other along kw all meet: three counts of them, the last one innermost. */
+/** Outputs that taps next to each other along kw all meet. */
 typedef struct cvy_depthwise_products {
     const float *x, *dy;
-    int64_t count[3], x_step[3], dy_step[3];
+    cvy_depthwise_nest nest;
     int64_t taps, x_tap;
     float *sum;      /**< of the first tap */
     int64_t sum_tap; /**< from a tap's sums to the next one's */

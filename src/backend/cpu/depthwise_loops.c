@@ -3,6 +3,8 @@
  * they sum in registers, which takes constant widths and arrays whose address goes nowhere. Where there is no whole
  * vector of 16 or 8 channels left, they go one by one.
  */
+#include <math.h>
+
 #include "backend/cpu/depthwise.h"
 #include "backend/cpu/vector.h"
 #include "base/checked.h"
@@ -14,7 +16,8 @@ CVY_INLINE void gather(const cvy_depthwise_targets *all, const cvy_depthwise_tap
                        float *target, int64_t lane, const int places, const int lanes)
 {
     float sum[TARGETS][CVY_DEPTHWISE_LANES];
-    int64_t source_step = all->source_step[1], target_step = all->target_step[1];
+    int64_t source_step = all->nest.from[2], target_step = all->nest.to[2];
+    float least = all->relu ? 0.0f : -INFINITY;
     for (int place = 0; place < places; place++) {
 #pragma omp simd
         for (int i = 0; i < lanes; i++) {
@@ -23,6 +26,7 @@ CVY_INLINE void gather(const cvy_depthwise_targets *all, const cvy_depthwise_tap
     }
     for (int64_t tap = 0; tap < taps->count; tap++) {
         const float *x = source + lane + taps->source[tap], *w = all->weight + lane + taps->weight[tap];
+        CVY_STAY;
         for (int place = 0; place < places; place++) {
 #pragma omp simd
             for (int i = 0; i < lanes; i++) {
@@ -33,7 +37,7 @@ CVY_INLINE void gather(const cvy_depthwise_targets *all, const cvy_depthwise_tap
     for (int place = 0; place < places; place++) {
 #pragma omp simd
         for (int i = 0; i < lanes; i++) { /* NaN stays */
-            target[place * target_step + lane + i] = all->relu && sum[place][i] < 0 ? 0 : sum[place][i];
+            target[place * target_step + lane + i] = sum[place][i] < least ? least : sum[place][i];
         }
     }
 }
@@ -53,18 +57,25 @@ CVY_INLINE void gather_strip(const cvy_depthwise_targets *all, const cvy_depthwi
     }
 }
 
+CVY_INLINE void gather_line(const cvy_depthwise_targets *all, const cvy_depthwise_tap_list *taps, const float *source,
+                            float *target)
+{
+    int64_t i = 0, count = all->nest.count[2], from = all->nest.from[2], to = all->nest.to[2];
+    for (; i + TARGETS <= count; i += TARGETS) {
+        gather_strip(all, taps, source + i * from, target + i * to, TARGETS);
+    }
+    for (; i < count; i++) {
+        gather_strip(all, taps, source + i * from, target + i * to, 1);
+    }
+}
+
 CVY_WIDE_VECTOR void cvy_depthwise_gather(const cvy_depthwise_targets *targets, const cvy_depthwise_tap_list *taps)
 {
-    for (int64_t outer = 0; outer < targets->count[0]; outer++) {
-        const float *source = targets->source + outer * targets->source_step[0];
-        float *target = targets->target + outer * targets->target_step[0];
-        int64_t i = 0;
-        for (; i + TARGETS <= targets->count[1]; i += TARGETS) {
-            gather_strip(targets, taps, source + i * targets->source_step[1], target + i * targets->target_step[1],
-                         TARGETS);
-        }
-        for (; i < targets->count[1]; i++) {
-            gather_strip(targets, taps, source + i * targets->source_step[1], target + i * targets->target_step[1], 1);
+    const cvy_depthwise_nest *nest = &targets->nest;
+    for (int64_t a = 0; a < nest->count[0]; a++) {
+        for (int64_t b = 0; b < nest->count[1]; b++) {
+            gather_line(targets, taps, targets->source + a * nest->from[0] + b * nest->from[1],
+                        targets->target + a * nest->to[0] + b * nest->to[1]);
         }
     }
 }
@@ -74,15 +85,16 @@ CVY_INLINE void correlate(const cvy_depthwise_products *all, int64_t tap, int64_
 {
     float held[TAPS][CVY_DEPTHWISE_LANES] = {{0}};
     const float *x = all->x + tap * all->x_tap + lane, *dy = all->dy + lane;
-    for (int64_t a = 0; a < all->count[0]; a++) {
-        for (int64_t b = 0; b < all->count[1]; b++) {
-            const float *from = x + a * all->x_step[0] + b * all->x_step[1];
-            const float *by = dy + a * all->dy_step[0] + b * all->dy_step[1];
-            for (int64_t c = 0; c < all->count[2]; c++) {
+    const cvy_depthwise_nest nest = all->nest;
+    for (int64_t a = 0; a < nest.count[0]; a++) {
+        for (int64_t b = 0; b < nest.count[1]; b++) {
+            const float *from = x + a * nest.from[0] + b * nest.from[1];
+            const float *by = dy + a * nest.to[0] + b * nest.to[1];
+            for (int64_t c = 0; c < nest.count[2]; c++) {
                 for (int t = 0; t < taps; t++) {
 #pragma omp simd
                     for (int i = 0; i < lanes; i++) {
-                        held[t][i] += by[c * all->dy_step[2] + i] * from[c * all->x_step[2] + t * all->x_tap + i];
+                        held[t][i] += by[c * nest.to[2] + i] * from[c * nest.from[2] + t * all->x_tap + i];
                     }
                 }
             }

@@ -25,14 +25,14 @@ typedef struct summing {
 static int64_t count_pieces(const cvy_depthwise *depthwise)
 {
     const cvy_columns *columns = &depthwise->target;
-    int64_t most = columns->samples * columns->area / (2 * cvy_depthwise_taps(depthwise));
+    int64_t most = columns->samples * columns->area / (2 * depthwise->taps);
     int64_t wanted = cvy_ceil_div(UNITS, columns->strips);
     return cvy_max_i64(1, cvy_min_i64(cvy_min_i64(wanted, most), cvy_depthwise_tiles(depthwise)));
 }
 
 static int64_t piece_elements(const cvy_depthwise *depthwise)
 {
-    return (cvy_depthwise_taps(depthwise) + 1) * depthwise->target.lanes;
+    return (depthwise->taps + 1) * depthwise->target.lanes;
 }
 
 size_t cvy_depthwise_weights_bytes(const cvy_op *op)
@@ -42,92 +42,71 @@ size_t cvy_depthwise_weights_bytes(const cvy_op *op)
     return (size_t)(units * piece_elements(&depthwise)) * sizeof(float);
 }
 
-/* The longest of the counts goes innermost. */
-static void turn(cvy_depthwise_products *products)
-{
-    for (int i = 0; i < 2; i++) {
-        if (products->count[i] > products->count[2]) {
-            const cvy_depthwise_products old = *products;
-            products->count[i] = old.count[2];
-            products->count[2] = old.count[i];
-            products->x_step[i] = old.x_step[2];
-            products->x_step[2] = old.x_step[i];
-            products->dy_step[i] = old.dy_step[2];
-            products->dy_step[2] = old.dy_step[i];
-        }
-    }
-}
-
-/* What the outputs of a segment of a tile's rows have in common: taps [first, last) along kw, and where they begin. */
-typedef struct summed_segment {
+/* Outputs of a tile in a band along w: what all rows of the window share. */
+typedef struct summed_band {
     const cvy_depthwise_tile *tile;
-    int64_t first, last;
-    int64_t x, dy;     /* offset of the first source at (d, h) = (0, 0), of the output at (0, 0) */
+    int64_t first, last; /* taps along kw */
+    int64_t x, dy;       /* offsets at the first sample, d and h 0: of what the first tap finds, and of the output */
     int64_t positions;
-} summed_segment;
+} summed_band;
 
-static summed_segment find_segment(const summing *all, const cvy_depthwise_tile *tile,
-                                   const cvy_depthwise_segment *segment)
+static summed_band find_band(const summing *all, const cvy_depthwise_tile *tile, const cvy_depthwise_band *band)
 {
     const cvy_depthwise *depthwise = all->depthwise;
+    const cvy_depthwise_axis *axis = &depthwise->axis[2];
     const cvy_columns *from = &depthwise->source, *to = &depthwise->target;
-    summed_segment found = {.tile = tile, .positions = segment->last - segment->first};
+    summed_band found = {.tile = tile, .positions = band->last - band->first};
     int64_t source = 0;
-    for (int64_t kw = depthwise->window->kernel[2] - 1; kw >= 0; kw--) {
-        cvy_depthwise_range range = cvy_depthwise_range_get(depthwise, 2, 0, kw);
-        if (segment->first >= range.first && segment->first < range.last) {
+    for (int64_t kw = axis->taps - 1; kw >= 0; kw--) {
+        int64_t here = cvy_depthwise_source(axis, 0, band->first, kw);
+        if (here >= 0) {
             found.last = found.last > 0 ? found.last : kw + 1;
             found.first = kw;
-            source = range.base + segment->first * depthwise->from_step[2];
+            source = here;
         }
     }
     found.x = tile->sample * from->sample_stride + tile->from.offset + source * from->position_stride;
-    found.dy = tile->sample * to->sample_stride + tile->to.offset + segment->first * to->position_stride;
+    found.dy = tile->sample * to->sample_stride + tile->to.offset + band->first * to->position_stride;
     return found;
 }
 
-/* Some lanes at tap (kd, kh); false where the tile has no such rows. */
-static bool find_products(const summing *all, const summed_segment *segment, int64_t kd, int64_t kh,
+/* All lanes at tap (kd, kh); false where the tile has no such rows. */
+static bool find_products(const summing *all, const summed_band *band, int64_t kd, int64_t kh,
                           cvy_depthwise_products *products)
 {
     const cvy_depthwise *depthwise = all->depthwise;
-    const cvy_columns *from = &depthwise->source, *to = &depthwise->target;
-    const cvy_depthwise_tile *tile = segment->tile;
-    int64_t d = cvy_depthwise_source(depthwise, 0, tile->d, kd);
-    cvy_depthwise_range rows = cvy_depthwise_range_get(depthwise, 1, 0, kh);
-    int64_t first = cvy_max_i64(rows.first, tile->h), last = cvy_min_i64(rows.last, tile->h + tile->rows);
+    const cvy_depthwise_axis *axis = depthwise->axis;
+    const cvy_depthwise_tile *tile = band->tile;
+    const cvy_depthwise_range *rows = &axis[1].range[kh];
+    int64_t d = cvy_depthwise_source(&axis[0], 0, tile->d, kd);
+    int64_t first = cvy_max_i64(rows->first, tile->h), last = cvy_min_i64(rows->last, tile->h + tile->rows);
     if (d < 0 || first >= last) {
         return false;
     }
-    int64_t h = rows.base + first * depthwise->from_step[1];
-    int64_t x_row = depthwise->from[2] * from->position_stride, dy_row = depthwise->to[2] * to->position_stride;
+    int64_t from = depthwise->source.position_stride, h = rows->base + first * axis[1].from_step;
     *products = (cvy_depthwise_products){
-        .x = all->x + segment->x + (d * depthwise->from[1] + h) * x_row,
-        .dy = all->dy + segment->dy + (tile->d * depthwise->to[1] + first) * dy_row,
-        .count = {tile->samples, last - first, segment->positions},
-        .x_step = {from->sample_stride, depthwise->from_step[1] * x_row,
-                   depthwise->from_step[2] * from->position_stride},
-        .dy_step = {to->sample_stride, dy_row, to->position_stride},
-        .taps = segment->last - segment->first,
-        .x_tap = depthwise->window->dilation[2] * from->position_stride,
+        .x = all->x + band->x + (d * axis[1].from + h) * axis[2].from * from,
+        .dy = all->dy + band->dy + (tile->d * axis[1].to + first) * axis[2].to * depthwise->target.position_stride,
+        .nest = cvy_depthwise_nest_get(depthwise, tile->samples, last - first, band->positions),
+        .taps = band->last - band->first,
+        .x_tap = axis[2].dilation * from,
         .sum_tap = all->lanes,
     };
-    turn(products);
     return true;
 }
 
 /* Lanes from @p lane on, which stay in the first-level cache over all taps. */
-static void sum_lanes(const summing *all, const summed_segment *segment, int64_t lane, float *sums)
+static void sum_lanes(const summing *all, const summed_band *band, int64_t lane, float *sums)
 {
-    const int64_t *kernel = all->depthwise->window->kernel;
+    const cvy_depthwise_axis *axis = all->depthwise->axis;
     cvy_depthwise_products products;
-    for (int64_t kd = 0; kd < kernel[0]; kd++) {
-        for (int64_t kh = 0; kh < kernel[1]; kh++) {
-            if (find_products(all, segment, kd, kh, &products)) {
+    for (int64_t kd = 0; kd < axis[0].taps; kd++) {
+        for (int64_t kh = 0; kh < axis[1].taps; kh++) {
+            if (find_products(all, band, kd, kh, &products)) {
                 products.x += lane;
                 products.dy += lane;
-                products.sum = sums + ((kd * kernel[1] + kh) * kernel[2] + segment->first) * all->lanes + lane;
-                products.lanes = cvy_min_i64(CVY_DEPTHWISE_LANES, segment->tile->to.lanes - lane);
+                products.sum = sums + ((kd * axis[1].taps + kh) * axis[2].taps + band->first) * all->lanes + lane;
+                products.lanes = cvy_min_i64(CVY_DEPTHWISE_LANES, band->tile->to.lanes - lane);
                 cvy_depthwise_correlate(&products);
             }
         }
@@ -138,8 +117,8 @@ static void sum_bias(const summing *all, const cvy_depthwise_tile *tile, float *
 {
     const cvy_depthwise *depthwise = all->depthwise;
     const cvy_columns *to = &depthwise->target;
-    cvy_matrix matrix = {tile->rows * depthwise->to[2], tile->to.lanes, to->position_stride, 0};
-    int64_t position = (tile->d * depthwise->to[1] + tile->h) * depthwise->to[2];
+    cvy_matrix matrix = {tile->rows * depthwise->axis[2].to, tile->to.lanes, to->position_stride, 0};
+    int64_t position = (tile->d * depthwise->axis[1].to + tile->h) * depthwise->axis[2].to;
     for (int64_t n = tile->sample; n < tile->sample + tile->samples; n++) {
         const float *dy = all->dy + n * to->sample_stride + tile->to.offset + position * to->position_stride;
         cvy_columns_sum(dy, &matrix, sums + all->taps * all->lanes);
@@ -155,8 +134,8 @@ static void sum_piece(const summing *all, int64_t unit)
     memset(sums, 0, (size_t)elements * sizeof *sums);
     for (int64_t i = piece * tiles / all->pieces; i < (piece + 1) * tiles / all->pieces; i++) {
         cvy_depthwise_tile tile = cvy_depthwise_tile_get(depthwise, strip, i);
-        for (cvy_depthwise_segment segment = {0, 0, 0}; cvy_depthwise_next_segment(depthwise, &segment);) {
-            summed_segment summed = find_segment(all, &tile, &segment);
+        for (cvy_depthwise_band band = {0, 0, 0}; cvy_depthwise_next_band(&depthwise->axis[2], &band);) {
+            summed_band summed = find_band(all, &tile, &band);
             for (int64_t lane = 0; lane < tile.to.lanes; lane += CVY_DEPTHWISE_LANES) {
                 sum_lanes(all, &summed, lane, sums);
             }
@@ -184,12 +163,14 @@ static void merge(const summing *all, int64_t strip, int64_t tap, int64_t lanes,
 static void merge_strip(const summing *all, int64_t index, float *dw, float *db)
 {
     const cvy_depthwise *depthwise = all->depthwise;
-    const int64_t *kernel = depthwise->window->kernel, *step = depthwise->tap_step;
+    const cvy_depthwise_axis *axis = depthwise->axis;
     cvy_strip strip = cvy_columns_strip(&depthwise->target, index);
     float *out = dw + cvy_depthwise_weight(depthwise, strip.channel);
     for (int64_t tap = 0; tap < all->taps; tap++) {
-        int64_t kw = tap % kernel[2], kh = tap / kernel[2] % kernel[1], kd = tap / kernel[2] / kernel[1];
-        merge(all, index, tap, strip.lanes, out + kd * step[0] + kh * step[1] + kw * step[2]);
+        int64_t kw = tap % axis[2].taps, row = tap / axis[2].taps;
+        int64_t kh = row % axis[1].taps, kd = row / axis[1].taps;
+        merge(all, index, tap, strip.lanes,
+              out + kd * axis[0].weight_step + kh * axis[1].weight_step + kw * axis[2].weight_step);
     }
     if (db) {
         merge(all, index, all->taps, strip.valid, db + strip.channel);
@@ -206,7 +187,7 @@ cvy_status cvy_depthwise_run_weights(const cvy_cpu_kernel *kernel, void *const *
     int weights = cvy_op_index(op, CVY_ROLE_DW), bias = cvy_op_index(op, CVY_ROLE_DB);
     const summing all = {.depthwise = &depthwise, .x = operand[cvy_op_index(op, CVY_ROLE_X)],
                          .dy = operand[cvy_op_index(op, CVY_ROLE_DY)], .sums = scratch,
-                         .pieces = count_pieces(&depthwise), .taps = cvy_depthwise_taps(&depthwise),
+                         .pieces = count_pieces(&depthwise), .taps = depthwise.taps,
                          .lanes = depthwise.target.lanes, .bias = bias >= 0};
     int64_t strips = depthwise.target.strips;
     bool small = kernel->elements <= CVY_CPU_SERIAL_ELEMENTS;

@@ -20,6 +20,12 @@
 #define CVY_WIDE_VECTOR
 #endif
 
+/**
+ * In a loop that must stay outside of the one in it: GCC would take two of its iterations together, guarded by a
+ * comparison of addresses, and run scalar code where that fails.
+ */
+#define CVY_STAY __asm__ volatile("")
+
 /** A loop that is written once and compiled into its callers, with their constants. */
 #define CVY_INLINE static inline __attribute__((always_inline))
 

@@ -14,6 +14,8 @@
  *   ":any"           implementations for any machine: plain loops; its reference convolution takes 20 to 30 times as
  *                    long as Convoy's. Reorders may be so: no other backend knows the formats of weights
  *   f64              it has no such type
+ *   depthwise        without a kernel made for it: 250 times as long as Convoy's on planes of one position, 4 to 50
+ *                    times in the gradient of 5x5 weights (2.6, AVX-512, one thread); those made for it are faster
  *   strided 1x1      the gradient of weights that it gets wrong; see is_sound()
  *   local response norm  its gradient wants a tensor kept from the forward pass
  *   concat           a copy is a copy, and beside whole blocks it has plain loops
@@ -23,8 +25,11 @@
 
 #include <string.h>
 
+#include "backend/backend.h"
 #include "backend/onednn/format.h"
 #include "base/checked.h"
+
+extern const cvy_backend cvy_backend_cpu;
 
 /* An op's layouts by role; NULL where the op has no such operand. */
 typedef struct layouts {
@@ -268,6 +273,19 @@ static bool is_worthwhile(const cvy_op *op, const cvy_onednn_problem *problem)
     return op->kind == CVY_OP_REORDER || !strstr(cvy_onednn_problem_implementation(problem), ":any");
 }
 
+/* Whether Convoy's own depthwise kernels take an op, in the formats that it names or, of free weights, in their own. */
+static bool is_left_to_own(const cvy_op *op, int free, const cvy_onednn_problem *problem)
+{
+    cvy_format format;
+    if (!cvy_op_is_depthwise(op) || strstr(cvy_onednn_problem_implementation(problem), "_dw")) {
+        return false;
+    }
+    if (free == CVY_ONEDNN_IMPOSED) {
+        return cvy_backend_cpu.quality(op) != CVY_QUALITY_NONE;
+    }
+    return cvy_backend_cpu.choose_format(op, op->operand[free].role, &format) == CVY_OK;
+}
+
 /*
  * jit_1x1 gathers a strided channels-last x (of a transposed convolution dy) by whole blocks of channels before it sums
  * the weights' gradient. Where x has fewer channels than a block it writes past its scratch memory and the threads
@@ -307,7 +325,8 @@ cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_prob
     dnnl_status_t status = describe[op->kind][op->pass](op, &all, &problem.description);
     CVY_REQUIRE(status != dnnl_out_of_memory, CVY_ERR_MEMORY, "onednn: no memory for a %s %s", kind, pass);
     CVY_REQUIRE(status == dnnl_success, CVY_ERR_UNSUPPORTED, "onednn: no %s %s of this kind", kind, pass);
-    if (!takes_operands(op, &all, free, &problem) || !is_worthwhile(op, &problem) || !is_sound(op, &problem)) {
+    bool taken = takes_operands(op, &all, free, &problem) && is_worthwhile(op, &problem) && is_sound(op, &problem);
+    if (!taken || is_left_to_own(op, free, &problem)) {
         cvy_onednn_problem_clear(&problem);
         return cvy_fail(CVY_ERR_UNSUPPORTED, "onednn: no kernel made for a %s %s in these formats", kind, pass);
     }
