@@ -50,6 +50,9 @@ int cvy_optimizer_moments(const cvy_optimizer *optimizer);
 /** Whether a rule takes the norms of a parameter of @p dims dimensions. */
 bool cvy_optimizer_adapts(const cvy_optimizer *optimizer, int dims);
 
+/** Whether a parameter can be updated as soon as its own gradient is there: no norm over more than it is needed. */
+bool cvy_optimizer_is_local(const cvy_optimizer *optimizer);
+
 /** The op's parameters for a parameter of @p dims dimensions, which may be kept out of decay. */
 cvy_op_params_optimizer cvy_optimizer_params(const cvy_optimizer *optimizer, int dims);
 
