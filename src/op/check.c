@@ -284,7 +284,8 @@ static cvy_status check_concat(const cvy_op *op, int64_t channels)
 static cvy_status check_slice(const cvy_op *op, int64_t channels)
 {
     int64_t first = op->params.slice.first, end = first;
-    bool inside = first >= 0 && cvy_add_i64(first, op->operand[1].tensor.shape.extent[1], &end) && end <= channels;
+    const cvy_shape *dx = &cvy_op_find(op, CVY_ROLE_DX)->tensor.shape;
+    bool inside = first >= 0 && cvy_add_i64(first, dx->extent[1], &end) && end <= channels;
     CVY_REQUIRE(inside, CVY_ERR_ARG, "channels %" PRId64 " to %" PRId64 " of %" PRId64, first, end, channels);
     return CVY_OK;
 }
@@ -334,18 +335,16 @@ static cvy_status check_reorder(const cvy_op *op)
     return CVY_OK;
 }
 
-/* A relu is for the ops that have one; the gradients of a batch norm then tell by b (the sums: and w) where y is 0. */
+/* A relu is for the ops that have one; what tells its gradient where y or x is 0 is there with it and only then. */
 static cvy_status check_relu(const cvy_op *op)
 {
-    bool gradients = op->kind == CVY_OP_BATCH_NORM &&
-                     (op->pass == CVY_PASS_BACKWARD || op->pass == CVY_PASS_GRAD_STATS ||
-                      op->pass == CVY_PASS_GRAD_APPLY);
+    const cvy_signature *signature = cvy_op_signature(op->kind, op->pass);
     CVY_REQUIRE(!op->relu || cvy_op_takes_relu(op->kind, op->pass), CVY_ERR_ARG, "there is none with relu");
-    for (int i = 0; gradients && i < 2; i++) {
-        cvy_role role = i ? CVY_ROLE_W : CVY_ROLE_B;
-        bool needed = op->relu || (role == CVY_ROLE_W && op->pass != CVY_PASS_GRAD_STATS);
-        CVY_REQUIRE((cvy_op_find(op, role) != NULL) == needed, CVY_ERR_ARG, "operand %s is %s %s relu",
-                    cvy_role_name(role), needed ? "missing" : "there", op->relu ? "with" : "without");
+    for (int i = 0; i < signature->places; i++) {
+        cvy_role role = signature->place[i].role;
+        bool tells = cvy_op_tells_relu(op->kind, op->pass, role);
+        CVY_REQUIRE(!tells || (cvy_op_find(op, role) != NULL) == op->relu, CVY_ERR_ARG, "operand %s is %s %s relu",
+                    cvy_role_name(role), op->relu ? "missing" : "there", op->relu ? "with" : "without");
     }
     return CVY_OK;
 }

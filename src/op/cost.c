@@ -66,13 +66,17 @@ static double count_clipping(const cvy_op *op)
     return each * count_elements(op, CVY_ROLE_DW);
 }
 
-/* A comparison an element of y; of dy, and for each pass over it the product and the sum that y is; dy1 is added. */
+/*
+ * A comparison an element of y; of dx, or of dy where y tells; of a norm's dy for each pass over it, with the product
+ * and the sum that y is; dy1 is added.
+ */
 static double count_relu(const cvy_op *op)
 {
-    if (op->relu && cvy_op_find(op, CVY_ROLE_DY)) {
+    if (op->relu && op->kind == CVY_OP_BATCH_NORM && cvy_op_find(op, CVY_ROLE_DY)) {
         return (op->pass == CVY_PASS_BACKWARD ? 6.0 : 3.0) * count_elements(op, CVY_ROLE_DY);
     }
-    return (op->relu ? count_elements(op, CVY_ROLE_Y) : 0.0) + count_elements(op, CVY_ROLE_DY1);
+    cvy_role masked = cvy_op_find(op, CVY_ROLE_Y) ? CVY_ROLE_Y : CVY_ROLE_DX;
+    return (op->relu ? count_elements(op, masked) : 0.0) + count_elements(op, CVY_ROLE_DY1);
 }
 
 typedef struct unit_cost {
@@ -221,9 +225,9 @@ double cvy_op_flop(const cvy_op *op)
     case CVY_OP_TRANSPOSED_CONVOLUTION:
     case CVY_OP_DENSE: return count_products(op) + count_relu(op);
     case CVY_OP_POOL_MAX:
-    case CVY_OP_POOL_AVERAGE: return count_pooling(op);
+    case CVY_OP_POOL_AVERAGE: return count_pooling(op) + count_relu(op);
     case CVY_OP_SGD: return count_sgd(op) + count_clipping(op);
-    case CVY_OP_LOCAL_RESPONSE_NORM: return count_response(op);
+    case CVY_OP_LOCAL_RESPONSE_NORM: return count_response(op) + count_relu(op);
     default: {
         const unit_cost *cost = &unit_costs[op->kind][op->pass];
         return cost->flop * count_elements(op, cost->over) + count_clipping(op) + count_relu(op);

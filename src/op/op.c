@@ -27,17 +27,17 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_FORWARD] = {3, {R(X), W(Y), W(WINDOW)}},
             [CVY_PASS_INFERENCE] = {2, {R(X), W(Y)}},
-            [CVY_PASS_BACKWARD_DATA] = {3, {R(DY), R(WINDOW), W(DX)}},
+            [CVY_PASS_BACKWARD_DATA] = {4, {R(DY), OPTIONAL_R(Y), R(WINDOW), W(DX)}},
         },
     [CVY_OP_POOL_AVERAGE] =
         {
             [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
-            [CVY_PASS_BACKWARD_DATA] = {2, {R(DY), W(DX)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(DY), OPTIONAL_R(X), W(DX)}},
         },
     [CVY_OP_POOL_GLOBAL] =
         {
             [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
-            [CVY_PASS_BACKWARD_DATA] = {2, {R(DY), W(DX)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(DY), OPTIONAL_R(X), W(DX)}},
         },
     [CVY_OP_POOL_ADAPTIVE] =
         {
@@ -66,7 +66,7 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
     [CVY_OP_DROPOUT] =
         {
             [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
-            [CVY_PASS_BACKWARD_DATA] = {2, {R(DY), W(DX)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(DY), OPTIONAL_R(Y), W(DX)}},
         },
     [CVY_OP_ADD] =
         {
@@ -182,7 +182,7 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         },
     [CVY_OP_SLICE] =
         {
-            [CVY_PASS_BACKWARD_DATA] = {2, {R(DY), W(DX)}},
+            [CVY_PASS_BACKWARD_DATA] = {3, {R(DY), OPTIONAL_R(X), W(DX)}},
         },
     [CVY_OP_GROUP_NORM] =
         {
@@ -200,6 +200,16 @@ const cvy_signature *cvy_op_signature(cvy_op_kind kind, cvy_op_pass pass)
 {
     const cvy_signature *signature = &signatures[kind][pass];
     return signature->places ? signature : NULL;
+}
+
+static int find_place(const cvy_signature *signature, cvy_role role)
+{
+    for (int i = 0; i < signature->places; i++) {
+        if (signature->place[i].role == role) {
+            return i;
+        }
+    }
+    return -1;
 }
 
 const char *cvy_op_kind_name(cvy_op_kind kind)
@@ -263,7 +273,26 @@ bool cvy_op_takes_relu(cvy_op_kind kind, cvy_op_pass pass)
         return cvy_op_signature(kind, pass) && pass != CVY_PASS_STATS && pass != CVY_PASS_COMMIT &&
                pass != CVY_PASS_MERGE;
     }
-    return (kind == CVY_OP_CONVOLUTION || kind == CVY_OP_ADD) && pass == CVY_PASS_FORWARD;
+    switch (kind) {
+    case CVY_OP_CONVOLUTION:
+    case CVY_OP_DENSE:
+    case CVY_OP_ADD: return pass == CVY_PASS_FORWARD;
+    case CVY_OP_POOL_MAX: return cvy_op_signature(kind, pass) != NULL;
+    case CVY_OP_POOL_AVERAGE:
+    case CVY_OP_POOL_GLOBAL:
+    case CVY_OP_DROPOUT:
+    case CVY_OP_SLICE:
+    case CVY_OP_LOCAL_RESPONSE_NORM: return pass == CVY_PASS_BACKWARD_DATA;
+    default: return false;
+    }
+}
+
+bool cvy_op_tells_relu(cvy_op_kind kind, cvy_op_pass pass, cvy_role role)
+{
+    const cvy_signature *signature = cvy_op_signature(kind, pass);
+    bool takes = cvy_op_takes_relu(kind, pass) && pass != CVY_PASS_FORWARD;
+    int place = takes ? find_place(signature, role) : -1;
+    return place >= 0 && signature->place[place].optional;
 }
 
 const char *cvy_op_pass_name(cvy_op_pass pass)
@@ -335,16 +364,6 @@ const cvy_operand *cvy_op_find(const cvy_op *op, cvy_role role)
 {
     int i = cvy_op_index(op, role);
     return i < 0 ? NULL : &op->operand[i];
-}
-
-static int find_place(const cvy_signature *signature, cvy_role role)
-{
-    for (int i = 0; i < signature->places; i++) {
-        if (signature->place[i].role == role) {
-            return i;
-        }
-    }
-    return -1;
 }
 
 cvy_status cvy_op_add(cvy_op *op, cvy_role role, const cvy_tensor *tensor)

@@ -88,10 +88,14 @@
  * LAMB            r = 1, or where there are `squares`, of the direction at slot and of w behind it:
  *                 r = |w| / |direction|, 1 where a norm is 0; w -= learning_rate r direction.
  * AVERAGE         average = decay average + (1 - decay) w.
- * With `relu` y is max(., 0) of what is said above, and NaN stays NaN: forward of CONVOLUTION and ADD; FORWARD,
- * INFERENCE and NORMALISE of BATCH_NORM. Of numbers below 0 a convolution may leave a trace, 1e-19 of them, not 0.
+ * With `relu` y is max(., 0) of what is said above, and NaN stays NaN: forward of CONVOLUTION, DENSE and ADD; FORWARD,
+ * INFERENCE and NORMALISE of BATCH_NORM; FORWARD, INFERENCE of POOL_MAX. Of numbers below 0 a convolution or a dense
+ * layer may leave a trace, 1e-19 of them, not 0.
  * In the gradients of a BATCH_NORM with `relu` dy counts only where w (x - mean) / sqrt(variance + epsilon) + b, which
  * is what y was made of, is above 0: they take b, a vector, as y would be one more pass over memory.
+ * In the other gradients with `relu` it is x that a relu has made, and dx is the gradient before it: 0 where x is not
+ * above 0, of POOL_AVERAGE, POOL_GLOBAL, SLICE and LOCAL_RESPONSE_NORM. POOL_MAX and DROPOUT look at y, which is above
+ * 0 where the x that it was taken from is; whether the relu stands before or behind them is the same.
  * Where a rule takes `scale`, dw stands for scale[0] dw, and |dw| for scale[0] |dw|; where clip_value is above 0, dw is
  * then cut to [-clip_value, clip_value].
  * Optimizers go over the padding too; it is zero and stays zero. Operands of one op have one floating type, f32 or f64,
@@ -333,6 +337,9 @@ bool cvy_op_has_weights(cvy_op_kind kind);
 
 /** Whether a pass of a kind may be a relu's too. */
 bool cvy_op_takes_relu(cvy_op_kind kind, cvy_op_pass pass);
+
+/** Whether an operand is there with `relu` only: the relu's gradient tells by it where y or x is 0. */
+bool cvy_op_tells_relu(cvy_op_kind kind, cvy_op_pass pass, cvy_role role);
 
 /** "forward", "backward-data", … Cannot fail. */
 const char *cvy_op_pass_name(cvy_op_pass pass);

@@ -77,19 +77,26 @@ static cvy_status slice_gradient(cvy_builder *b, int layer)
 {
     const cvy_layer *l = &b->model->layer[layer];
     cvy_op op = {.kind = CVY_OP_SLICE, .pass = CVY_PASS_BACKWARD_DATA};
-    int operand[2] = {b->layer[layer].gradient, -1};
+    int operand[3] = {b->layer[layer].gradient, -1, -1};
     for (int i = 0; i < l->inputs; i++) {
         int source = l->input[i];
         cvy_buffer dx = cvy_builder_activation(b, source, CVY_CONTENT_OUTPUT_GRADIENT, b->formats[layer].input);
         if (b->layer[source].needs_gradient) {
             dx.part = layer;
             op.operands = 0;
-            CVY_TRY(cvy_builder_add_buffer(b, &dx, &operand[1]));
+            op.relu = b->layer[source].masker == layer;
             CVY_TRY(cvy_op_add(&op, CVY_ROLE_DY, &b->schedule->buffer[operand[0]].tensor));
+            if (op.relu) {
+                CVY_TRY(cvy_recompute_restore(b, source));
+                operand[1] = b->layer[source].output;
+                CVY_TRY(cvy_op_add(&op, CVY_ROLE_X, &b->schedule->buffer[operand[1]].tensor));
+            }
+            int *part = &operand[op.operands];
+            CVY_TRY(cvy_builder_add_buffer(b, &dx, part));
             CVY_TRY(cvy_op_add(&op, CVY_ROLE_DX, &dx.tensor));
             cvy_step_spec spec = {CVY_STEP_KERNEL, CVY_PHASE_BACKWARD, layer};
             CVY_TRY(cvy_builder_add_step(b, &spec, &op, operand));
-            CVY_TRY(cvy_builder_contribute(b, source, operand[1]));
+            CVY_TRY(cvy_builder_contribute(b, source, *part));
         }
         op.params.slice.first += dx.tensor.shape.extent[1];
     }

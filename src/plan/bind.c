@@ -72,6 +72,9 @@ static cvy_status bind_parameter_gradient(cvy_builder *b, int layer, cvy_access 
 static cvy_status bind_saved(cvy_builder *b, int layer, const cvy_op *op, const cvy_tensor *x, cvy_role role, int *out)
 {
     int *saved = &b->layer[layer].saved[role];
+    if (role == CVY_ROLE_WINDOW) { /* goes with the output, and comes with it again */
+        CVY_TRY(cvy_recompute_restore(b, layer));
+    }
     if (*saved < 0) {
         cvy_buffer buffer = {.role = CVY_BUFFER_ACTIVATIONS,
                              .content = role == CVY_ROLE_LABEL  ? CVY_CONTENT_LABEL
@@ -101,8 +104,8 @@ static cvy_status bind_role(cvy_builder *b, const binding *at, const cvy_signatu
 {
     cvy_layer_buffers *own = &b->layer[at->layer];
     int parameter;
-    if (place->optional && at->op.kind == CVY_OP_BATCH_NORM && !at->op.relu) {
-        return CVY_OK; /* its gradients go by w and b where y goes through a relu */
+    if (!at->op.relu && cvy_op_tells_relu(at->op.kind, at->pass, place->role)) {
+        return CVY_OK;
     }
     switch (place->role) {
     case CVY_ROLE_X: return bind_input(b, at->layer, 0, at->phase, out);
@@ -174,7 +177,7 @@ cvy_status cvy_build_pass(cvy_builder *b, int layer, cvy_op_pass pass, cvy_phase
     binding at = {.layer = layer, .pass = pass, .phase = phase};
     at.x = cvy_layout_output(&b->model->layer[l->input[0]], b->batch, b->plan->options.dtype, b->formats[layer].input);
     l->kind->make_op(l, &at.x.shape, pass, &at.op);
-    at.op.relu = b->layer[layer].relu >= 0 && cvy_op_takes_relu(at.op.kind, pass);
+    at.op.relu = cvy_fuse_makes_relu(b, layer, at.op.kind, pass);
     const cvy_signature *signature = cvy_op_signature(at.op.kind, pass);
     CVY_REQUIRE(signature, CVY_ERR_INFEASIBLE, "layer %s: %s has no pass %s", l->name, l->kind->name,
                 cvy_op_pass_name(pass));

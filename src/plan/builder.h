@@ -19,6 +19,7 @@ typedef struct cvy_layer_buffers {
     int copy;              /**< the output in the one other format that a consumer asked for */
     int relu;              /**< the relu layer that this layer's op makes, too */
     int carrier;           /**< of such a relu: the layer whose op makes it */
+    int masker;            /**< of a relu: the layer whose gradient kernel takes the relu's gradient, too */
     int saved[CVY_ROLE_COUNT];
     bool needs_gradient;   /**< something trainable lies at or before it */
     bool dropped;          /**< the output is gone after forward: whoever reads it in backward makes it again first */
@@ -66,7 +67,10 @@ cvy_status cvy_builder_add_step(cvy_builder *b, const cvy_step_spec *spec, const
 /** Before forward: decide which relus are part of the op before them. */
 void cvy_fuse_relus(cvy_builder *b);
 
-/** Whether a layer is a relu whose gradient is part of that of the op before it. */
+/** Whether the op of a layer's pass is a relu's too: of the one that it carries, or masks. */
+bool cvy_fuse_makes_relu(const cvy_builder *b, int layer, cvy_op_kind kind, cvy_op_pass pass);
+
+/** Whether a layer is a relu whose gradient is part of that of the op before it, or behind it. */
 bool cvy_fuse_leaves_gradient(const cvy_builder *b, int layer);
 
 /** Append a control step that touches one or two buffers; @p second -1: one. */

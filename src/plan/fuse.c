@@ -1,10 +1,16 @@
 /*
- * Relus that cost no pass over memory. Where a relu is all that becomes of the output of a convolution, a batch norm or
- * a sum, the op of that layer, the carrier, is the relu's too: the carrier's buffer holds the relu's output, and the
- * relu is a view of it. A batch norm's gradients then take the relu's gradient as it comes; before other carriers the
- * relu keeps its own backward pass.
+ * Relus that cost no pass over memory.
  *
- * A convolution carries a relu only where the backends run both together as well as the convolution alone.
+ * Forward: where a relu is all that becomes of the output of a convolution, a dense layer, a norm, a sum or a max
+ * pooling, the op of that layer, the carrier, is the relu's too: the carrier's buffer holds the relu's output, and the
+ * relu is a view of it. Backward a batch norm and a max pooling take the gradient of the relu they carry as it comes.
+ *
+ * Backward: where one layer alone takes a relu's output, and its own gradient kernel makes dx, the masker, that kernel
+ * writes the gradient before the relu. What the relu made need not be kept for that where it is a max pooling or a
+ * dropout: their y tells. Before other layers (convolutions: the gradient comes out of a library) the relu keeps its
+ * backward pass.
+ *
+ * Either way only where the backends run both together as well as the one alone.
  */
 #include "plan/builder.h"
 
@@ -17,6 +23,8 @@ static cvy_op make_forward_op(const cvy_builder *b, int layer)
     }
     return op;
 }
+
+static bool is_relu(const cvy_builder *b, int layer) { return make_forward_op(b, layer).kind == CVY_OP_RELU; }
 
 static cvy_tensor describe_weights(const cvy_builder *b, int layer, cvy_role role)
 {
@@ -54,14 +62,47 @@ static bool may_carry(const cvy_builder *b, int layer)
 {
     cvy_op op = make_forward_op(b, layer);
     bool takes = op.kind != CVY_OP_KIND_COUNT && cvy_op_takes_relu(op.kind, CVY_PASS_FORWARD);
-    return takes && (op.kind != CVY_OP_CONVOLUTION || runs_as_well_with_relu(b, layer, &op));
+    return takes && (!cvy_op_has_weights(op.kind) || runs_as_well_with_relu(b, layer, &op));
+}
+
+/* How well a layer's gradient with respect to input @p source runs, with that one's relu or without. */
+static cvy_quality judge_gradient(const cvy_builder *b, const cvy_op *like, int layer, int source, bool relu)
+{
+    const cvy_signature *signature = cvy_op_signature(like->kind, like->pass);
+    cvy_tensor x = cvy_layout_output(&b->model->layer[source], b->batch, b->plan->options.dtype,
+                                     b->formats[layer].input);
+    cvy_op op = *like;
+    op.relu = relu;
+    for (int i = 0; i < signature->places; i++) {
+        cvy_role role = signature->place[i].role;
+        cvy_tensor tensor;
+        if (relu || !cvy_op_tells_relu(op.kind, op.pass, role)) {
+            (void)cvy_op_describe(&op, &x, b->model->layer[layer].output.extent[1], role, &tensor);
+            (void)cvy_op_add(&op, role, &tensor);
+        }
+    }
+    return cvy_backend_quality(&b->plan->options.backends, &op, NULL);
+}
+
+/* Whether a layer's data gradient can be that of the relu before it, too. */
+static bool may_mask(const cvy_builder *b, int layer, int source)
+{
+    const cvy_layer *l = &b->model->layer[layer];
+    cvy_op op = {.kind = CVY_OP_SLICE, .pass = CVY_PASS_BACKWARD_DATA}; /* of a concat, for each input */
+    if (l->kind->flow == CVY_FLOW_OPS && l->kind->backward_passes == 1) {
+        l->kind->make_op(l, &b->model->layer[l->input[0]].output, CVY_PASS_BACKWARD_DATA, &op);
+    } else if (l->kind->flow != CVY_FLOW_CONCAT) {
+        return false;
+    }
+    return cvy_op_takes_relu(op.kind, op.pass) && b->formats[source].output == b->formats[layer].input &&
+           judge_gradient(b, &op, layer, source, true) >= judge_gradient(b, &op, layer, source, false);
 }
 
 void cvy_fuse_relus(cvy_builder *b)
 {
     const cvy_model *model = b->model;
     for (int i = 0; i < model->layers; i++) { /* until the end `relu` is the consumer, -2 where there are several */
-        b->layer[i].relu = b->layer[i].carrier = -1;
+        b->layer[i].relu = b->layer[i].carrier = b->layer[i].masker = -1;
         for (int k = 0; k < model->layer[i].inputs; k++) {
             int *consumer = &b->layer[model->layer[i].input[k]].relu;
             *consumer = *consumer == -1 ? i : -2;
@@ -69,16 +110,36 @@ void cvy_fuse_relus(cvy_builder *b)
     }
     for (int i = 0; i < model->layers; i++) {
         int consumer = b->layer[i].relu;
-        bool carries = consumer >= 0 && make_forward_op(b, consumer).kind == CVY_OP_RELU && may_carry(b, i);
+        bool carries = consumer >= 0 && is_relu(b, consumer) && may_carry(b, i);
         b->layer[i].relu = carries ? consumer : -1;
         if (carries) {
             b->layer[consumer].carrier = i;
         }
+        if (consumer >= 0 && b->training && is_relu(b, i) && !cvy_fuse_leaves_gradient(b, i) &&
+            may_mask(b, consumer, i)) {
+            b->layer[i].masker = consumer;
+        }
     }
+}
+
+bool cvy_fuse_makes_relu(const cvy_builder *b, int layer, cvy_op_kind kind, cvy_op_pass pass)
+{
+    const cvy_layer *l = &b->model->layer[layer];
+    bool masks = pass == CVY_PASS_BACKWARD_DATA && b->layer[l->input[0]].masker == layer;
+    return cvy_op_takes_relu(kind, pass) && (b->layer[layer].relu >= 0 || masks);
 }
 
 bool cvy_fuse_leaves_gradient(const cvy_builder *b, int layer)
 {
     int carrier = b->layer[layer].carrier;
-    return carrier >= 0 && cvy_op_takes_relu(make_forward_op(b, carrier).kind, CVY_PASS_BACKWARD);
+    if (carrier < 0 || b->layer[layer].masker >= 0) {
+        return b->layer[layer].masker >= 0;
+    }
+    const cvy_layer_kind *kind = b->model->layer[carrier].kind;
+    cvy_op_kind op = make_forward_op(b, carrier).kind;
+    bool leaves = false;
+    for (int i = 0; i < kind->backward_passes; i++) {
+        leaves = leaves || cvy_op_takes_relu(op, kind->backward[i]);
+    }
+    return leaves;
 }

@@ -62,6 +62,7 @@ typedef enum cvy_layout_choice {
     CVY_LAYOUT_PLAIN,
     CVY_LAYOUT_CHANNELS_LAST,
     CVY_LAYOUT_BLOCKED,
+    CVY_LAYOUT_BLOCKED_INPUT, /**< and the batch goes into blocks, however few channels it has: for clocks to judge */
 } cvy_layout_choice;
 
 /** Which activations are made again in backward rather than kept. */
@@ -145,7 +146,7 @@ void cvy_plan_memory(const cvy_plan *plan, int64_t by_role_out[CVY_BUFFER_ROLE_C
 cvy_status cvy_layout_measure(const cvy_model *model, const cvy_plan_options *options, int threads,
                               cvy_layout_choice *layouts_out);
 
-/** "auto", "plain", "channels-last", "blocked". Cannot fail. */
+/** "auto", "plain", "channels-last", "blocked", "blocked-input". Cannot fail. */
 const char *cvy_layout_choice_name(cvy_layout_choice choice);
 
 /**

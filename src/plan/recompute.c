@@ -3,10 +3,10 @@
  *
  * CHEAP: a layer that only moves bytes is dropped where that frees memory: its inputs are there anyway, since some
  * backward step reads them, or are dropped themselves, or keeping them takes at most half of what is freed. So batch
- * norms and the activations behind them go, a sum of branches goes, a concat goes (Chen et al., "Training deep nets
- * with sublinear memory cost", arXiv:1604.06174, 4.2; Pleiss et al., "Memory-efficient implementation of DenseNets",
- * arXiv:1707.06990). Sums and concats that follow each other are made again all at once, so that only so many in a row
- * are dropped.
+ * norms and the activations behind them go, a sum of branches goes, a concat goes, and so does a pooling of any of
+ * them, its winners too (Chen et al., "Training deep nets with sublinear memory cost", arXiv:1604.06174, 4.2; Pleiss et
+ * al., "Memory-efficient implementation of DenseNets", arXiv:1707.06990). Sums and concats that follow each other are
+ * made again all at once, so that only so many in a row are dropped.
  *
  * ALL: everything is dropped but the outputs of chosen layers. Candidates are layers that all paths go through; they
  * are chosen so that what is kept and the largest part between two of them take least together (arXiv:1604.06174, 4.3,
@@ -53,7 +53,11 @@ static void note_reads(survey *s, int layer, cvy_op_pass pass)
     cvy_op op = {0};
     l->kind->make_op(l, &s->b->model->layer[l->input[0]].output, pass, &op);
     const cvy_signature *signature = cvy_op_signature(op.kind, pass);
+    bool relu = cvy_fuse_makes_relu(s->b, layer, op.kind, pass);
     for (int i = 0; signature && i < signature->places; i++) {
+        if (!relu && cvy_op_tells_relu(op.kind, pass, signature->place[i].role)) {
+            continue;
+        }
         s->read[layer] |= signature->place[i].role == CVY_ROLE_Y;
         for (int k = 0; k < l->inputs; k++) {
             s->read[l->input[k]] |= signature->place[i].role == inputs[k];
@@ -71,6 +75,9 @@ static void find_reads(survey *s)
             if (l->kind->backward[k] != CVY_PASS_BACKWARD_DATA || b->layer[l->input[0]].needs_gradient) {
                 note_reads(s, i, l->kind->backward[k]);
             }
+        }
+        for (int k = 0; k < l->inputs && l->kind->flow == CVY_FLOW_CONCAT; k++) {
+            s->read[l->input[k]] |= b->layer[l->input[k]].masker == i;
         }
         if (is_view(b, i)) {
             s->read[l->input[0]] |= s->read[i]; /* the same memory */
@@ -119,21 +126,36 @@ static void drop_cheap(survey *s)
 
 /* ---- all ---- */
 
+/* Outputs between two that are kept: those that backward reads, all at once, and the largest that only leads there. */
+typedef struct part {
+    int64_t read, passing;
+} part;
+
+static void add_to_part(const survey *s, int layer, part *to)
+{
+    int64_t bytes = is_view(s->b, layer) ? 0 : output_bytes(s->b, layer);
+    if (s->read[layer]) {
+        to->read += bytes;
+    } else {
+        to->passing = bytes > to->passing ? bytes : to->passing;
+    }
+}
+
 /*
  * Walk the layers and keep a candidate wherever waiting for the next one would exceed the budget; answers what is kept
- * and the largest part together. With @p kept_out the choice is written down.
+ * and the largest part together. With @p kept_out the choice is written down, and what only leads there counts as well.
  */
 static int64_t choose_kept(const survey *s, const bool *candidate, int64_t budget, bool *kept_out)
 {
-    int64_t kept = 0, part = 0, largest = 0, since = 0;
+    int64_t kept = 0, largest = 0;
+    part open = {0}, since = {0};
     int pending = 0; /* the candidate last passed; 0: none */
     for (int i = 1; i < s->b->model->layers - 1; i++) {
-        int64_t bytes = s->read[i] && !is_view(s->b, i) ? output_bytes(s->b, i) : 0;
-        part += bytes;
-        since += bytes;
-        if (pending && part > budget) {
+        add_to_part(s, i, &open);
+        add_to_part(s, i, &since);
+        if (pending && open.read > budget) {
             kept += output_bytes(s->b, pending);
-            part = since;
+            open = since;
             if (kept_out) {
                 kept_out[pending] = true;
             }
@@ -141,29 +163,33 @@ static int64_t choose_kept(const survey *s, const bool *candidate, int64_t budge
         }
         if (candidate[i] && !is_view(s->b, i)) { /* a view is nobody's choice */
             pending = i;
-            since = 0;
+            since = (part){0};
         }
-        largest = part > largest ? part : largest;
+        int64_t bytes = open.read + (kept_out ? open.passing : 0);
+        largest = bytes > largest ? bytes : largest;
     }
     return kept + largest;
 }
 
 static void drop_all(survey *s, const bool *candidate, bool *kept)
 {
-    int64_t total = 0, best_budget = 0, best = INT64_MAX;
+    part whole = {0};
+    int64_t best_budget = 0, best = INT64_MAX;
     int last = 0;
     for (int i = 1; i < s->b->model->layers - 1; i++) {
-        total += s->read[i] && !is_view(s->b, i) ? output_bytes(s->b, i) : 0;
+        add_to_part(s, i, &whole);
     }
     for (int i = 1; i <= BUDGETS; i++) {
-        int64_t budget = total / BUDGETS * i;
+        int64_t budget = whole.read / BUDGETS * i;
         int64_t bytes = choose_kept(s, candidate, budget, NULL);
         if (bytes < best) {
             best = bytes;
             best_budget = budget;
         }
     }
-    choose_kept(s, candidate, best_budget, kept);
+    if (choose_kept(s, candidate, best_budget, kept) >= whole.read) {
+        return; /* nothing is saved */
+    }
     for (int i = 1; i < s->b->model->layers - 1; i++) {
         last = kept[i] ? i : last;
     }

@@ -286,6 +286,21 @@ static const test_shape test_shapes[] = {
     CASE("batch norm of vectors, relu", BATCH_NORM(8), DIMS(8, 5), .relu = true),
     CASE("add, relu", {.kind = CVY_OP_ADD}, DIMS(2, 13, 4, 6), .relu = true),
     CASE("add of vectors, relu", {.kind = CVY_OP_ADD}, DIMS(3, 29), .relu = true),
+    CASE("dense 33 to 16, relu", {.kind = CVY_OP_DENSE}, DIMS(4, 33), .filters = 16, .optional = true, .relu = true),
+    CASE("max pool 3x3 stride 2, relu", POOL_MAX(SQUARE(3, 2, 1, 1)), DIMS(2, 9, 9, 8), .relu = true),
+    CASE("max pool 2x2, 16 channels, relu", POOL_MAX(SQUARE(2, 2, 1, 0)), DIMS(2, 16, 7, 6), .relu = true),
+    CASE("max pool 3-D, relu", POOL_MAX(CUBE(2, 2, 1, 0)), DIMS(2, 5, 4, 5, 6), .relu = true),
+    CASE("max pool 17x17, relu", POOL_MAX(SQUARE(17, 1, 1, 0)), DIMS(1, 2, 18, 17), .relu = true),
+    CASE("average pool 3x3 stride 2, relu", POOL_AVERAGE(true, SQUARE(3, 2, 1, 1)), DIMS(2, 9, 9, 8), .relu = true),
+    CASE("average pool of the inside, relu", POOL_AVERAGE(false, SQUARE(3, 2, 1, 1)), DIMS(2, 16, 9, 8), .relu = true),
+    CASE("average pool 3-D, relu", POOL_AVERAGE(true, CUBE(2, 2, 1, 0)), DIMS(2, 5, 4, 5, 6), .relu = true),
+    CASE("global pool, relu", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 11, 5, 4), .relu = true),
+    CASE("global pool 3-D, relu", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 3, 3, 5, 4), .relu = true),
+    CASE("dropout 0.3, relu", DROPOUT(0.3, 7), DIMS(3, 10, 5, 7), .relu = true),
+    CASE("dropout of vectors, relu", DROPOUT(0.5, 7), DIMS(3, 37), .relu = true),
+    CASE("slice, relu", SLICE(5), DIMS(2, 9, 4, 6), .filters = 21, .relu = true),
+    CASE("slice of blocks, relu", SLICE(16), DIMS(2, 16, 4, 3), .filters = 32, .relu = true),
+    CASE("response norm over 5, relu", RESPONSE(5, 1.0, 0.75, 1.0), DIMS(2, 11, 5, 4), .relu = true),
     CASE("relu of two gradients", {.kind = CVY_OP_RELU}, DIMS(2, 11, 5, 7), .optional = true),
     CASE("relu of vectors, two gradients", {.kind = CVY_OP_RELU}, DIMS(4, 37), .optional = true),
 };
@@ -311,11 +326,11 @@ static inline cvy_status describe_operand(const test_shape *shape, const cvy_op 
     return CVY_OK;
 }
 
-static inline bool leaves_out(const test_shape *shape, const cvy_signature_place *place)
+static inline bool leaves_out(const test_shape *shape, cvy_op_pass pass, const cvy_signature_place *place)
 {
     int other = find_other(place->role);
-    if (shape->op.kind == CVY_OP_BATCH_NORM) {
-        return place->optional && !shape->relu;
+    if (cvy_op_tells_relu(shape->op.kind, pass, place->role)) {
+        return !shape->relu;
     }
     if (place->role == CVY_ROLE_SCALE) {
         return place->optional && !shape->clipped;
@@ -334,7 +349,7 @@ static inline bool make_op(const test_shape *shape, cvy_op_pass pass, cvy_dtype 
     op_out->relu = shape->relu && cvy_op_takes_relu(op_out->kind, pass);
     for (int i = 0; signature && i < signature->places; i++) {
         const cvy_signature_place *place = &signature->place[i];
-        if (leaves_out(shape, place)) {
+        if (leaves_out(shape, pass, place)) {
             continue;
         }
         if (describe_operand(shape, op_out, &x, place->role, &tensor) != CVY_OK ||

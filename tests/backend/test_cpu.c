@@ -23,6 +23,14 @@ static const test_shape large_shapes[] = {
     CASE("wide batch norm, relu", BATCH_NORM(3 * 5 * 5), DIMS(3, 600, 5, 5), .relu = true),
     CASE("large add, relu", {.kind = CVY_OP_ADD}, DIMS(3, 21, 15, 19), .relu = true),
     CASE("large relu of two gradients", {.kind = CVY_OP_RELU}, DIMS(3, 21, 15, 19), .optional = true),
+    CASE("large max pool, relu", POOL_MAX(SQUARE(3, 2, 1, 1)), DIMS(1, 21, 9, 131), .relu = true),
+    CASE("wide max pool, relu", POOL_MAX(SQUARE(2, 2, 1, 0)), DIMS(1, 600, 7, 6), .relu = true),
+    CASE("large average pool, relu", POOL_AVERAGE(false, SQUARE(3, 2, 1, 1)), DIMS(1, 21, 9, 131), .relu = true),
+    CASE("wide average pool, relu", POOL_AVERAGE(true, SQUARE(3, 2, 1, 1)), DIMS(1, 600, 7, 6), .relu = true),
+    CASE("large global pool, relu", {.kind = CVY_OP_POOL_GLOBAL}, DIMS(2, 600, 5, 5), .relu = true),
+    CASE("large dropout, relu", DROPOUT(0.4, 9), DIMS(1, 45, 13, 19), .relu = true),
+    CASE("large slice, relu", SLICE(13), DIMS(2, 16, 23, 17), .filters = 32, .relu = true),
+    CASE("large response norm, relu", RESPONSE(5, 1.0, 0.75, 1.0), DIMS(2, 27, 23, 17), .relu = true),
     CASE("one sample", BATCH_NORM(19 * 22 * 21), DIMS(1, 2, 19, 22, 21)),
     CASE("wide vectors", BATCH_NORM(34), DIMS(34, 517)),
     CASE("large relu", {.kind = CVY_OP_RELU}, DIMS(3, 21, 15, 19)),
@@ -213,9 +221,9 @@ static void test_in_place_equals_out_of_place(void **state)
             }
         }
     }
-    /* 4 formats of 6 batch norms in 3 passes, relu in 2 and with two gradients, 2 adds with 2 inputs, 2 dropouts in 2;
+    /* 4 formats of 6 batch norms in 3 passes, relu in 2 and with two gradients, 2 adds with 2 inputs, 3 dropouts in 2;
      * then 6 activations, 3 multiplies, stochastic depth and 4 group norms in 2 */
-    assert_int_equal(checked, 4 * (6 * 3 + 2 + 3 + 2 * 2 + 2 * 2 + (6 + 3 + 1 + 4) * 2));
+    assert_int_equal(checked, 4 * (6 * 3 + 2 + 3 + 2 * 2 + 3 * 2 + (6 + 3 + 1 + 4) * 2));
 }
 
 /* Work is cut by the shape and merged in order: runs with 1, 2 and 3 threads, and again, give the same bits. */

@@ -51,7 +51,7 @@ static void set_pair(cvy_op *op, const format_pair *pair)
 /* Passes that are left to other backends whatever their formats. */
 static bool is_foreign(const cvy_op *op)
 {
-    if (op->relu && op->kind != CVY_OP_CONVOLUTION) {
+    if (op->relu && !cvy_op_has_weights(op->kind)) {
         return true;
     }
     switch (op->kind) {
@@ -174,16 +174,16 @@ static void judge_relu(const test_shape *shape, const cvy_op *with, int *lost)
     destroy_operands(&plain);
 }
 
-/* A convolution that is a relu's too runs wherever it runs alone, is max(y, 0) of it, and NaN stays. */
-static void test_relu_behind_a_convolution_is_the_relu(void **state)
+/* A convolution or dense layer that is a relu's too runs wherever it runs alone, is max(y, 0) of it, and NaN stays. */
+static void test_relu_behind_a_product_is_the_relu(void **state)
 {
     (void)state;
     int lost = 0;
     cvy_op op;
     for (int i = 0; i < test_shape_count; i++) {
         test_shape shape = test_shapes[i];
-        shape.relu = true;
-        for (int k = 0; k < PAIRS && shape.op.kind == CVY_OP_CONVOLUTION; k++) {
+        shape.relu = cvy_op_has_weights(shape.op.kind) && cvy_op_takes_relu(shape.op.kind, CVY_PASS_FORWARD);
+        for (int k = 0; k < PAIRS && shape.relu; k++) {
             assert_true(make_op(&shape, CVY_PASS_FORWARD, CVY_F32, &op));
             set_pair(&op, &pairs[k]);
             judge_relu(&shape, &op, &lost);
@@ -241,7 +241,7 @@ static void test_dense_takes_weights_both_ways(void **state)
             }
         }
     }
-    assert_int_equal(tally.ran, 4 * 3 * 2);
+    assert_int_equal(tally.ran, 5 * 3 * 2);
 }
 
 /* Ones through a 3x3 kernel of ones, padded by one: the taps inside the image, 4 in corners, 6 on edges, 9 within. */
@@ -266,7 +266,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_shape_agrees_with_the_reference),
-        cmocka_unit_test(test_relu_behind_a_convolution_is_the_relu),
+        cmocka_unit_test(test_relu_behind_a_product_is_the_relu),
         cmocka_unit_test(test_wishes_are_taken),
         cmocka_unit_test(test_dense_takes_weights_both_ways),
         cmocka_unit_test(test_convolution_counts_its_taps),

@@ -183,6 +183,7 @@ static void test_poolings_equal_plain_loops(void **state)
             double window_size = (double)(window->kernel[0] * window->kernel[1] * window->kernel[2]);
             double result[4] = {0};
             pool(&x, e / out[2] / out[1] / out[0], window, o, result);
+            result[0] = shape->relu ? fmax(result[0], 0.0) : result[0];
             double mean = result[1] / (op.params.window.count_padding ? window_size : result[2]);
             assert_true(fabs(((const double *)operands.data[1])[e] - (max ? result[0] : mean)) < 1e-14);
             assert_true(!max || get_element(op.operand[2].tensor.dtype, operands.data[2], e) == result[3]);
@@ -364,6 +365,50 @@ static void test_batch_norm_with_relu_by_hand(void **state)
     destroy_operands(&operands);
 }
 
+/* Windows of two: 1 and 3 win with 3, a relu's zeros with 0, 5 and 2 with 5; only a winner above 0 takes its dy. */
+static void test_max_pool_with_relu_by_hand(void **state)
+{
+    (void)state;
+    cvy_op_params_window pairs = {.window = {{1, 1, 2}, {1, 1, 2}, {1, 1, 1}}, .groups = 1};
+    test_shape shape = CASE("", {.kind = CVY_OP_POOL_MAX}, DIMS(1, 1, 1, 8), .relu = true);
+    test_operands operands;
+    shape.op.params.window = pairs;
+    cvy_op op = begin(&shape, CVY_PASS_FORWARD, &operands);
+    SET(&op, &operands, CVY_ROLE_X, 1.0, 3.0, -2.0, -1.0, 5.0, 2.0, NAN, 1.0);
+    run(&shape, &op, &operands);
+    REQUIRE(&op, &operands, CVY_ROLE_Y, 3.0, 0.0, 5.0);
+    assert_true(isnan(find_data(&op, &operands, CVY_ROLE_Y)[3]));
+    destroy_operands(&operands);
+    op = begin(&shape, CVY_PASS_BACKWARD_DATA, &operands);
+    SET(&op, &operands, CVY_ROLE_DY, 10.0, 20.0, 30.0, 40.0);
+    SET(&op, &operands, CVY_ROLE_Y, 3.0, 0.0, 5.0, NAN);
+    memcpy(operands.data[cvy_op_index(&op, CVY_ROLE_WINDOW)], (const uint8_t[]){1, 0, 0, 0}, 4);
+    run(&shape, &op, &operands);
+    REQUIRE(&op, &operands, CVY_ROLE_DX, 0.0, 10.0, 0.0, 0.0, 30.0, 0.0, 0.0, 0.0);
+    destroy_operands(&operands);
+}
+
+/* Two of three channels of dy; and survivors of a half, twice as large: where x, or y, is above 0. */
+static void test_gradients_behind_a_relu_by_hand(void **state)
+{
+    (void)state;
+    test_shape slice = CASE("", SLICE(1), DIMS(1, 2, 1, 2), .filters = 3, .relu = true);
+    test_shape dropout = CASE("", DROPOUT(0.5, 0), DIMS(1, 4), .relu = true);
+    test_operands operands;
+    cvy_op op = begin(&slice, CVY_PASS_BACKWARD_DATA, &operands);
+    SET(&op, &operands, CVY_ROLE_DY, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0);
+    SET(&op, &operands, CVY_ROLE_X, 0.5, 0.0, 0.0, 7.0);
+    run(&slice, &op, &operands);
+    REQUIRE(&op, &operands, CVY_ROLE_DX, 3.0, 0.0, 0.0, 6.0);
+    destroy_operands(&operands);
+    op = begin(&dropout, CVY_PASS_BACKWARD_DATA, &operands);
+    SET(&op, &operands, CVY_ROLE_DY, 1.0, 2.0, 3.0, 4.0);
+    SET(&op, &operands, CVY_ROLE_Y, 0.0, 6.0, 8.0, 0.0);
+    run(&dropout, &op, &operands);
+    REQUIRE(&op, &operands, CVY_ROLE_DX, 0.0, 4.0, 6.0, 0.0);
+    destroy_operands(&operands);
+}
+
 static void test_max_pool_shows_nan(void **state)
 {
     (void)state;
@@ -468,6 +513,8 @@ int main(void)
         cmocka_unit_test(test_add_of_weights_by_hand),
         cmocka_unit_test(test_relu_of_two_gradients_by_hand),
         cmocka_unit_test(test_batch_norm_with_relu_by_hand),
+        cmocka_unit_test(test_max_pool_with_relu_by_hand),
+        cmocka_unit_test(test_gradients_behind_a_relu_by_hand),
         cmocka_unit_test(test_max_pool_shows_nan),
         cmocka_unit_test(test_cross_entropy_by_hand),
         cmocka_unit_test(test_cross_entropy_counts_the_first_of_equals),

@@ -18,6 +18,7 @@ typedef struct experiment {
     cvy_run run;
     cvy_kernel *kernel; /**< of the forward op */
     void *tensor[CVY_ROLE_COUNT];
+    double *made; /**< what a relu before the op makes of x, where the op's gradient is the relu's too; else NULL */
 } experiment;
 
 static const cvy_backend_chain reference = {1, {&cvy_backend_ref}};
@@ -39,20 +40,36 @@ static void run_kernel(const experiment *trial, cvy_kernel *kernel)
 {
     void *data[CVY_MAX_OPERANDS];
     for (int i = 0; i < kernel->op.operands; i++) {
-        data[i] = trial->tensor[kernel->op.operand[i].role];
+        cvy_role role = kernel->op.operand[i].role;
+        int64_t count = cvy_shape_elements(&kernel->op.operand[i].tensor.shape);
+        data[i] = trial->tensor[role];
+        if (role == CVY_ROLE_X && trial->made) {
+            for (int64_t e = 0; e < count; e++) {
+                trial->made[e] = fmax(((const double *)data[i])[e], 0.0);
+            }
+            data[i] = trial->made;
+        }
     }
     assert_int_equal(cvy_kernel_run(kernel, data, NULL, &trial->run), CVY_OK);
 }
 
+/* A relu before the op, and none behind: its gradient is the op's, too. */
+static bool follows_relu(const test_shape *shape)
+{
+    return shape->relu && !cvy_op_takes_relu(shape->op.kind, CVY_PASS_FORWARD) &&
+           cvy_op_takes_relu(shape->op.kind, CVY_PASS_BACKWARD_DATA);
+}
+
 /*
- * The gradients of convolutions and sums know no relu: theirs is a pass of its own, before them. L is the same with r 0
+ * The gradients of products and sums know no relu: theirs is a pass of its own, before them. L is the same with r 0
  * where y is.
  */
 static void pass_relu(experiment *trial)
 {
     const double *y = trial->tensor[CVY_ROLE_Y];
     double *r = trial->tensor[CVY_ROLE_DY];
-    bool apart = trial->forward.relu && trial->forward.kind != CVY_OP_BATCH_NORM;
+    cvy_op_kind kind = trial->forward.kind;
+    bool apart = trial->forward.relu && (cvy_op_has_weights(kind) || kind == CVY_OP_ADD);
     int64_t count = apart ? cvy_shape_elements(&cvy_op_find(&trial->forward, CVY_ROLE_Y)->tensor.shape) : 0;
     for (int64_t i = 0; i < count; i++) {
         r[i] = y[i] > 0.0 ? r[i] : 0.0;
@@ -64,6 +81,10 @@ static void start_experiment(experiment *trial, const test_shape *shape)
     *trial = (experiment){.run = make_run(shape)};
     assert_true(make_op(shape, CVY_PASS_FORWARD, CVY_F64, &trial->forward));
     take_tensors(trial, &trial->forward);
+    if (follows_relu(shape)) {
+        trial->made = cvy_calloc((size_t)cvy_shape_elements(&shape->x), sizeof(double));
+        assert_non_null(trial->made);
+    }
     assert_int_equal(cvy_kernel_create(&reference, &trial->forward, &trial->kernel), CVY_OK);
     run_kernel(trial, trial->kernel);
     const cvy_operand *y = cvy_op_find(&trial->forward, CVY_ROLE_Y);
@@ -78,6 +99,7 @@ static void start_experiment(experiment *trial, const test_shape *shape)
 static void end_experiment(experiment *trial)
 {
     cvy_kernel_destroy(&trial->kernel);
+    cvy_free(trial->made);
     for (int role = 0; role < CVY_ROLE_COUNT; role++) {
         cvy_free(trial->tensor[role]);
     }

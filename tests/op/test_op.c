@@ -357,15 +357,18 @@ static void test_check_refuses_a_relu_out_of_place(void **state)
 {
     (void)state;
     cvy_op op;
-    assert_true(make_op(find_shape("dense 10 to 7"), CVY_PASS_FORWARD, CVY_F32, &op));
+    assert_true(make_op(find_shape("dense 10 to 7"), CVY_PASS_BACKWARD_DATA, CVY_F32, &op));
     op.relu = true;
     refuse(op, "there is none with relu");
+    assert_true(make_op(find_shape("global pool"), CVY_PASS_BACKWARD_DATA, CVY_F32, &op));
+    op.relu = true;
+    refuse(op, "operand x is missing with relu");
     assert_true(make_op(find_shape("batch norm"), CVY_PASS_BACKWARD, CVY_F32, &op));
     op.relu = true;
     refuse(op, "operand b is missing with relu");
     assert_true(make_op(find_shape("batch norm, relu"), CVY_PASS_GRAD_STATS, CVY_F32, &op));
     op.relu = false;
-    refuse(op, "operand b is there without relu");
+    refuse(op, "operand w is there without relu");
 }
 
 static void test_check_refuses_labels_that_are_no_map(void **state)

@@ -55,9 +55,9 @@ static void require_tally(tally found, int steps, int relu)
 
 /*
  * ResNet-50 has 53 convolutions, each with its norm, 16 blocks, and 49 relus: the stem's, two in each block behind
- * norms, one behind each sum. Forward all of them are gone: 49 passes. Backward those of norms are gone, and the 15
- * outputs of blocks that two layers take sum their gradient in the relu's pass: 33 + 15. The stem's pooling is no relu:
- * its two gradients are summed by themselves.
+ * norms, one behind each sum. Forward all of them are gone: 49 passes. Backward those of norms are gone, that of the
+ * last block is part of the global pooling, and the 15 outputs of blocks that two layers take sum their gradient in the
+ * relu's pass: 33 + 1 + 15. The stem's pooling is no relu: its two gradients are summed by themselves.
  */
 static void check_resnet50(const char *backend)
 {
@@ -74,7 +74,8 @@ static void check_resnet50(const char *backend)
         require_tally(count(s, CVY_PHASE_FORWARD, CVY_OP_ADD), 16, 16);
     }
     require_tally(count(train, CVY_PHASE_BACKWARD, CVY_OP_BATCH_NORM), 53, 33);
-    require_tally(count(train, CVY_PHASE_BACKWARD, CVY_OP_RELU), 16, 0);
+    require_tally(count(train, CVY_PHASE_BACKWARD, CVY_OP_RELU), 15, 0);
+    require_tally(count(train, CVY_PHASE_BACKWARD, CVY_OP_POOL_GLOBAL), 1, 1);
     assert_int_equal(count(train, CVY_PHASE_BACKWARD, CVY_OP_RELU).parts, 15);
     assert_int_equal(count(train, CVY_PHASE_BACKWARD, CVY_OP_ADD).steps, 1);
     cvy_plan_destroy(&plan);
@@ -89,8 +90,11 @@ static void test_resnet50_has_no_relu_left_forward(void **state)
     check_resnet50("ref");
 }
 
-/* 13 convolutions carry their relu; the two between dense layers are steps. Backward all relus keep their passes. */
-static void test_vgg16_convolutions_carry_their_relus(void **state)
+/*
+ * 13 convolutions and two of three dense layers carry their relu. Backward five are part of poolings and two of
+ * dropouts; eight lie between convolutions, and keep their passes.
+ */
+static void test_vgg16_products_carry_their_relus(void **state)
 {
     (void)state;
     cvy_model *model = NULL;
@@ -98,8 +102,58 @@ static void test_vgg16_convolutions_carry_their_relus(void **state)
     cvy_plan *plan = make_plan(model, "auto");
     const cvy_schedule *train = &plan->schedule[CVY_SCHEDULE_TRAIN];
     require_tally(count(train, CVY_PHASE_FORWARD, CVY_OP_CONVOLUTION), 13, 13);
-    require_tally(count(train, CVY_PHASE_FORWARD, CVY_OP_RELU), 2, 0);
-    require_tally(count(train, CVY_PHASE_BACKWARD, CVY_OP_RELU), 15, 0);
+    require_tally(count(train, CVY_PHASE_FORWARD, CVY_OP_DENSE), 3, 2);
+    require_tally(count(train, CVY_PHASE_FORWARD, CVY_OP_RELU), 0, 0);
+    require_tally(count(train, CVY_PHASE_BACKWARD, CVY_OP_POOL_MAX), 5, 5);
+    require_tally(count(train, CVY_PHASE_BACKWARD, CVY_OP_DROPOUT), 2, 2);
+    require_tally(count(train, CVY_PHASE_BACKWARD, CVY_OP_RELU), 8, 0);
+    cvy_plan_destroy(&plan);
+    cvy_model_destroy(&model);
+}
+
+/* A relu behind a max pooling, two before averages: none is a step. */
+static void test_cifar10_quick_poolings_take_all_relus(void **state)
+{
+    (void)state;
+    cvy_model *model = NULL;
+    require(cvy_model_open("cifar10-quick", &model));
+    cvy_plan *plan = make_plan(model, "auto");
+    const cvy_schedule *train = &plan->schedule[CVY_SCHEDULE_TRAIN];
+    require_tally(count(train, CVY_PHASE_FORWARD, CVY_OP_POOL_MAX), 1, 1);
+    require_tally(count(train, CVY_PHASE_BACKWARD, CVY_OP_POOL_MAX), 1, 1);
+    require_tally(count(train, CVY_PHASE_BACKWARD, CVY_OP_POOL_AVERAGE), 2, 2);
+    require_tally(count(train, CVY_PHASE_FORWARD, CVY_OP_RELU), 0, 0);
+    require_tally(count(train, CVY_PHASE_BACKWARD, CVY_OP_RELU), 0, 0);
+    require_tally(count(&plan->schedule[CVY_SCHEDULE_EVALUATE], CVY_PHASE_FORWARD, CVY_OP_POOL_MAX), 1, 1);
+    cvy_plan_destroy(&plan);
+    cvy_model_destroy(&model);
+}
+
+/* Two branches of a convolution and a relu, and the image itself, become one: two slices, each a relu's too. */
+static void test_slices_take_the_relus_before_a_concat(void **state)
+{
+    (void)state;
+    const cvy_shape image = CVY_SHAPE(1, 4, 8, 8);
+    char name[16];
+    int at[3] = {0, 0, 0}, last;
+    cvy_model *model = NULL;
+    require(cvy_model_create("graph", &image, &model));
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "conv%d", i);
+        require(cvy_model_append(model, "conv", name, &at[i], "filters: 16, kernel: 3, padding: 1"));
+        snprintf(name, sizeof name, "relu%d", i);
+        require(cvy_model_append(model, "relu", name, &at[i], " "));
+    }
+    require(cvy_model_append_concat(model, "concat", at, 3, &last));
+    require(cvy_model_append(model, "global-pool", "pool", &last, " "));
+    require(cvy_model_append(model, "flatten", "flatten", &last, " "));
+    require(cvy_model_append(model, "dense", "dense", &last, "outputs: 3"));
+    require(cvy_model_append(model, "softmax-cross-entropy", "loss", &last, " "));
+    require(cvy_model_finish(model));
+    cvy_plan *plan = make_plan(model, "auto");
+    const cvy_schedule *train = &plan->schedule[CVY_SCHEDULE_TRAIN];
+    require_tally(count(train, CVY_PHASE_BACKWARD, CVY_OP_SLICE), 2, 2);
+    require_tally(count(train, CVY_PHASE_BACKWARD, CVY_OP_RELU), 0, 0);
     cvy_plan_destroy(&plan);
     cvy_model_destroy(&model);
 }
@@ -120,13 +174,13 @@ static void test_googlenet_norms_carry_their_relus(void **state)
 }
 
 /*
- * conv1 -> relu1 -> conv2 -> relu2 and relu3 -> sum -> relu4 -> pool -> relu5 -> relu6 -> dense: conv1 and the sum
- * carry theirs; conv2 has two consumers, a pool and a relu carry nothing.
+ * conv1 -> relu1 -> conv2 -> relu2 and relu3 -> sum -> relu4 -> pool -> relu5 -> relu6 -> dense: conv1, the sum and the
+ * pool carry theirs; conv2 has two consumers, a relu carries nothing.
  */
 static void test_only_a_sole_relu_is_carried(void **state)
 {
     (void)state;
-    static const bool carried[] = {true, false, false, true, false, false};
+    static const bool carried[] = {true, false, false, true, true, false};
     const cvy_shape image = CVY_SHAPE(1, 4, 8, 8);
     char name[16];
     int at = 0, relu[6], branch[2];
@@ -172,7 +226,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resnet50_has_no_relu_left_forward),
-        cmocka_unit_test(test_vgg16_convolutions_carry_their_relus),
+        cmocka_unit_test(test_vgg16_products_carry_their_relus),
+        cmocka_unit_test(test_cifar10_quick_poolings_take_all_relus),
+        cmocka_unit_test(test_slices_take_the_relus_before_a_concat),
         cmocka_unit_test(test_googlenet_norms_carry_their_relus),
         cmocka_unit_test(test_only_a_sole_relu_is_carried),
     };

@@ -153,9 +153,8 @@ static double activation_bytes(const char *name, cvy_recompute what)
 
 /*
  * Of conv, norm, relu the convolution's output is kept alone. Where convolutions read what is dropped, about half of
- * the activations stays, or less; a GoogLeNet's branches end in a concat, which is what the next layers read, so that
- * they keep little else to begin with. All keeps less than cheap. A net without norms has nothing to drop for free: a
- * relu is part of its convolution.
+ * the activations stays, or less; so they do behind a concat, and behind a pooling of it, of a GoogLeNet. All keeps
+ * less than cheap. A net without norms has nothing to drop for free: a relu is part of its convolution.
  */
 static void test_recomputation_saves_memory(void **state)
 {
@@ -163,7 +162,7 @@ static void test_recomputation_saves_memory(void **state)
     static const struct {
         const char *model;
         double share; /* at most */
-    } nets[] = {{"resnet50", 0.6}, {"googlenet", 0.85}, {"densenet121", 0.35}};
+    } nets[] = {{"resnet50", 0.6}, {"googlenet", 0.6}, {"densenet121", 0.35}};
     for (int i = 0; i < 3; i++) {
         double none = activation_bytes(nets[i].model, CVY_RECOMPUTE_NONE);
         double cheap = activation_bytes(nets[i].model, CVY_RECOMPUTE_CHEAP);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/vector.h"
 #include "base/checked.h"
 
 /* Pieces of work in all, at least: enough for any number of threads to share evenly. */
@@ -49,6 +50,20 @@ static int64_t find_run(const side *s, int64_t channel, int64_t count)
     return cvy_min_i64(s->block - channel % s->block, count);
 }
 
+/* What lies at @p relu as @p to does is of a relu: its 0 takes no gradient. */
+CVY_VECTOR static void copy_masked(const float *from, int64_t from_stride, const float *relu, float *to,
+                                   int64_t to_stride, int64_t channels, int64_t positions)
+{
+    bool dense = channels == from_stride && channels == to_stride;
+    int64_t rows = dense ? 1 : positions, width = dense ? channels * positions : channels;
+    for (int64_t i = 0; i < rows; i++) {
+#pragma omp simd
+        for (int64_t c = 0; c < width; c++) {
+            to[i * to_stride + c] = relu[i * to_stride + c] > 0 ? from[i * from_stride + c] : 0;
+        }
+    }
+}
+
 static void copy_run(const float *from, int64_t from_stride, float *to, int64_t to_stride, int64_t channels,
                      int64_t positions)
 {
@@ -71,6 +86,16 @@ static void copy_channels(const side *from, int64_t first, const side *to, int64
         run = find_run(to, target + done, find_run(from, first + done, count - done));
         copy_run(find_channel(from, where, first + done), from->position_stride,
                  find_channel(to, where, target + done), to->position_stride, run, where->last - where->first);
+    }
+}
+
+/* Take all channels of @p to out of another side, where @p relu, which lies as @p to, is above 0. */
+static void slice_masked(const side *from, int64_t first, const side *relu, const side *to, const region *where)
+{
+    for (int64_t done = 0, run; done < to->channels; done += run) {
+        run = find_run(to, done, find_run(from, first + done, to->channels - done));
+        copy_masked(find_channel(from, where, first + done), from->position_stride, find_channel(relu, where, done),
+                    find_channel(to, where, done), to->position_stride, run, where->last - where->first);
     }
 }
 
@@ -132,15 +157,23 @@ static cvy_status run_concat(const cvy_cpu_kernel *kernel, void *const *operand,
 static cvy_status run_slice(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
 {
     const cvy_op *op = &kernel->base.op;
-    const cut c = cut_positions(&op->operand[1].tensor);
-    const side dy = view_side(&op->operand[0].tensor, operand[0]), dx = view_side(&op->operand[1].tensor, operand[1]);
+    int last = op->operands - 1;
+    const cut c = cut_positions(&op->operand[last].tensor);
+    const side dy = view_side(&op->operand[0].tensor, operand[0]);
+    const side dx = view_side(&op->operand[last].tensor, operand[last]);
+    const side x = view_side(&op->operand[last].tensor, operand[1]); /* of a relu */
+    int64_t first = op->params.slice.first;
     (void)scratch;
     (void)run;
-    bool large = cvy_tensor_elements(&op->operand[1].tensor) > CVY_CPU_SERIAL_ELEMENTS;
+    bool large = cvy_tensor_elements(&op->operand[last].tensor) > CVY_CPU_SERIAL_ELEMENTS;
 #pragma omp parallel for schedule(static) if (large)
     for (int64_t index = 0; index < c.samples * c.pieces; index++) {
         region where = find_region(&c, index);
-        copy_channels(&dy, op->params.slice.first, &dx, 0, dx.channels, &where);
+        if (op->relu) {
+            slice_masked(&dy, first, &x, &dx, &where);
+        } else {
+            copy_channels(&dy, first, &dx, 0, dx.channels, &where);
+        }
         clear_padding(&dx, &where);
     }
     return CVY_OK;
@@ -152,6 +185,9 @@ static cvy_cpu_run find(const cvy_op *op)
         if (!cvy_columns_fit(&op->operand[i].tensor)) {
             return NULL;
         }
+    }
+    if (op->relu && !cvy_tensor_same_layout(&op->operand[1].tensor, &op->operand[2].tensor)) {
+        return NULL;
     }
     return op->kind == CVY_OP_CONCAT ? run_concat : run_slice;
 }

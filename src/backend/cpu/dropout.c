@@ -155,10 +155,37 @@ static cvy_status run_transposed(const cvy_cpu_kernel *kernel, void *const *oper
     return CVY_OK;
 }
 
+CVY_VECTOR static void mask_range(const float *y, const float *dy, float *dx, int64_t count, float scale)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++) {
+        dx[i] = y[i] > 0 ? scale * dy[i] : 0;
+    }
+}
+
+/* With a relu, y tells what came through both: nothing is drawn. */
+static cvy_status run_masked(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
+{
+    (void)scratch;
+    (void)run;
+    const float *dy = operand[0], *y = operand[1];
+    float *dx = operand[2], scale = (float)(1 / (1 - kernel->base.op.params.dropout.probability));
+    int64_t count = kernel->elements, chunks = cvy_ceil_div(count, CVY_CPU_CHUNK);
+#pragma omp parallel for schedule(static) if (count > CVY_CPU_SERIAL_ELEMENTS)
+    for (int64_t i = 0; i < chunks; i++) {
+        int64_t at = i * CVY_CPU_CHUNK;
+        mask_range(y + at, dy + at, dx + at, cvy_min_i64(CVY_CPU_CHUNK, count - at), scale);
+    }
+    return CVY_OK;
+}
+
 static cvy_cpu_run find(const cvy_op *op)
 {
     if (!cvy_cpu_same_layout(op)) {
         return NULL;
+    }
+    if (op->relu) {
+        return run_masked;
     }
     cvy_tensor plain = op->operand[0].tensor;
     plain.format = CVY_FORMAT_PLAIN;

@@ -4,7 +4,8 @@
  * whose input is inside take it in one loop: along channels where they lie innermost, along w in plain format.
  *
  * Backward, a thread owns a strip of a sample, since windows overlap: no two threads add to one element, and the order
- * of additions is that of the outputs.
+ * of additions is that of the outputs. A relu's gradient is taken on the way: of max pooling where y, which is small,
+ * says so; of averages over each strip while it is in the cache.
  */
 #include <string.h>
 
@@ -133,7 +134,17 @@ static void average_segment(const cvy_pool *pool, const cvy_pool_segment *segmen
     }
 }
 
-static void largest_segment(const cvy_pool *pool, const cvy_pool_segment *segment, const float *x, float *y,
+/* NaN stays. */
+CVY_VECTOR static void rectify(float *value, int64_t count)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++) {
+        value[i] = value[i] < 0 ? 0 : value[i];
+    }
+}
+
+/* The outputs of a segment; @p window is NULL in inference. */
+static void largest_segment(const cvy_pool *pool, const cvy_pool_segment *segment, bool relu, const float *x, float *y,
                             uint8_t *window)
 {
     segment_values all;
@@ -146,6 +157,9 @@ static void largest_segment(const cvy_pool *pool, const cvy_pool_segment *segmen
     for (cvy_pool_tap tap = {.index = -1}; cvy_pool_next_tap(pool, segment, &tap);) {
         int64_t at = (tap.first - segment->first) * lanes;
         take_larger(x + tap.offset, &tap, all.value + at, all.index + at);
+    }
+    if (relu) {
+        rectify(all.value, outputs * lanes);
     }
     for (int64_t i = 0; i < outputs; i++) {
         memcpy(y + offset + i * stride, all.value + i * lanes, (size_t)lanes * sizeof *y);
@@ -168,7 +182,7 @@ static cvy_status run_forward(const cvy_cpu_kernel *kernel, void *const *operand
         for (int64_t i = 0; i < segments; i++) {
             cvy_pool_segment segment = cut_segment(&pool, unit, i);
             if (op->kind == CVY_OP_POOL_MAX) {
-                largest_segment(&pool, &segment, operand[0], operand[1], window);
+                largest_segment(&pool, &segment, op->relu, operand[0], operand[1], window);
             } else {
                 average_segment(&pool, &segment, op->params.window.count_padding, operand[0], operand[1]);
             }
@@ -177,41 +191,91 @@ static cvy_status run_forward(const cvy_cpu_kernel *kernel, void *const *operand
     return CVY_OK;
 }
 
-static void clear_unit(const cvy_pool *pool, const cvy_pool_segment *segment, float *dx)
+/* A strip of a sample of x, in rows without gaps. */
+typedef struct unit_rows {
+    int64_t offset, count, stride, width;
+} unit_rows;
+
+static unit_rows find_rows(const cvy_pool *pool, const cvy_pool_segment *segment)
 {
     const cvy_columns *columns = &pool->x;
-    float *to = dx + segment->sample * columns->sample_stride + segment->from.offset;
     bool dense = columns->position_stride == segment->from.lanes;
-    int64_t rows = dense ? 1 : columns->area, width = segment->from.lanes * (dense ? columns->area : 1);
-    for (int64_t i = 0; i < rows; i++) {
-        memset(to + i * columns->position_stride, 0, (size_t)width * sizeof *to);
+    return (unit_rows){.offset = segment->sample * columns->sample_stride + segment->from.offset,
+                       .count = dense ? 1 : columns->area,
+                       .stride = columns->position_stride,
+                       .width = segment->from.lanes * (dense ? columns->area : 1)};
+}
+
+static void clear_unit(const cvy_pool *pool, const cvy_pool_segment *segment, float *dx)
+{
+    unit_rows rows = find_rows(pool, segment);
+    for (int64_t i = 0; i < rows.count; i++) {
+        memset(dx + rows.offset + i * rows.stride, 0, (size_t)rows.width * sizeof *dx);
     }
 }
 
-/* Spread the gradients of a segment; @p window is NULL for averages. */
-static void spread_segment(const cvy_pool *pool, const cvy_pool_segment *segment, const float *dy,
-                           const uint8_t *window, float *dx, bool whole)
+/* Rows of what a relu made, and of the gradient that comes to it: none where that is not above 0. */
+CVY_VECTOR static void mask_rows(const float *made, int64_t made_stride, float *gradient, int64_t stride, int64_t rows,
+                                 int64_t width)
 {
-    segment_values all;
+    for (int64_t row = 0; row < rows; row++) {
+        const float *by = made + row * made_stride;
+        float *masked = gradient + row * stride;
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++) {
+            masked[i] = by[i] > 0 ? masked[i] : 0;
+        }
+    }
+}
+
+/* What a backward pass reads; y and window of max pooling only, y and x of a relu only: else NULL. */
+typedef struct gradient_sources {
+    const float *dy, *y, *x;
+    const uint8_t *window;
+    bool whole; /* averages are of the whole window */
+} gradient_sources;
+
+/* Load the gradients of a segment, and who won them. */
+static void load_segment(const cvy_pool *pool, const cvy_pool_segment *segment, const gradient_sources *from,
+                         segment_values *all)
+{
     int64_t lanes = segment->to.lanes, outputs = segment->last - segment->first;
     int64_t offset = cvy_pool_output_offset(pool, segment), stride = pool->y.position_stride;
     for (int64_t i = 0; i < outputs; i++) {
-        memcpy(all.value + i * lanes, dy + offset + i * stride, (size_t)lanes * sizeof *dy);
-        for (int64_t lane = 0; window && lane < lanes; lane++) {
-            all.index[i * lanes + lane] = window[offset + i * stride + lane];
+        memcpy(all->value + i * lanes, from->dy + offset + i * stride, (size_t)lanes * sizeof(float));
+        for (int64_t lane = 0; from->window && lane < lanes; lane++) {
+            all->index[i * lanes + lane] = from->window[offset + i * stride + lane];
         }
     }
-    if (!window) {
-        divide(pool, segment, whole, all.value);
+    if (from->y) { /* in plain order outputs lie side by side */
+        int64_t rows = lanes > 1 ? outputs : 1;
+        mask_rows(from->y + offset, stride, all->value, lanes, rows, outputs * lanes / rows);
+    }
+}
+
+static void spread_segment(const cvy_pool *pool, const cvy_pool_segment *segment, const gradient_sources *from,
+                           float *dx)
+{
+    segment_values all;
+    int64_t lanes = segment->to.lanes;
+    load_segment(pool, segment, from, &all);
+    if (!from->window) {
+        divide(pool, segment, from->whole, all.value);
     }
     for (cvy_pool_tap tap = {.index = -1}; cvy_pool_next_tap(pool, segment, &tap);) {
         int64_t at = (tap.first - segment->first) * lanes;
-        if (window) {
+        if (from->window) {
             give_to_winners(all.value + at, all.index + at, &tap, dx + tap.offset);
         } else {
             give_to_all(all.value + at, &tap, dx + tap.offset);
         }
     }
+}
+
+static const void *find_operand(const cvy_op *op, void *const *operand, cvy_role role)
+{
+    int i = cvy_op_index(op, role);
+    return i < 0 ? NULL : operand[i];
 }
 
 static cvy_status run_backward(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
@@ -220,7 +284,13 @@ static cvy_status run_backward(const cvy_cpu_kernel *kernel, void *const *operan
     (void)run;
     const cvy_op *op = &kernel->base.op;
     const cvy_pool pool = cvy_pool_get(op, &op->operand[op->operands - 1].tensor, &op->operand[0].tensor);
-    const uint8_t *window = op->kind == CVY_OP_POOL_MAX ? operand[1] : NULL;
+    const gradient_sources from = {
+        .dy = operand[0],
+        .y = find_operand(op, operand, CVY_ROLE_Y),
+        .x = find_operand(op, operand, CVY_ROLE_X),
+        .window = find_operand(op, operand, CVY_ROLE_WINDOW),
+        .whole = op->kind == CVY_OP_POOL_AVERAGE && op->params.window.count_padding,
+    };
     float *dx = operand[op->operands - 1];
     int64_t units = pool.x.samples * pool.x.strips, segments = count_segments(&pool);
 #pragma omp parallel for schedule(static) if (kernel->elements > CVY_CPU_SERIAL_ELEMENTS)
@@ -228,8 +298,12 @@ static cvy_status run_backward(const cvy_cpu_kernel *kernel, void *const *operan
         cvy_pool_segment segment = cut_segment(&pool, unit, 0);
         clear_unit(&pool, &segment, dx);
         for (int64_t i = 0; i < segments; i++) {
-            segment = cut_segment(&pool, unit, i);
-            spread_segment(&pool, &segment, operand[0], window, dx, op->params.window.count_padding);
+            cvy_pool_segment here = cut_segment(&pool, unit, i);
+            spread_segment(&pool, &here, &from, dx);
+        }
+        if (from.x) {
+            unit_rows rows = find_rows(&pool, &segment);
+            mask_rows(from.x + rows.offset, rows.stride, dx + rows.offset, rows.stride, rows.count, rows.width);
         }
     }
     return CVY_OK;
@@ -246,6 +320,10 @@ static cvy_cpu_run find(const cvy_op *op)
         return NULL;
     }
     if (!cvy_pool_fits(x, y)) {
+        return NULL;
+    }
+    const cvy_operand *made = backward ? cvy_op_find(op, CVY_ROLE_X) : NULL;
+    if (made && !cvy_tensor_same_layout(&made->tensor, x)) {
         return NULL;
     }
     return backward ? run_backward : run_forward;

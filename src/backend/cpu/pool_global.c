@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/vector.h"
 #include "base/checked.h"
 
 static int64_t padded_channels(const cvy_tensor *tensor) { return cvy_tensor_layout(tensor).padded[1]; }
@@ -60,8 +61,16 @@ static cvy_status run_forward(const cvy_cpu_kernel *kernel, void *const *operand
     return CVY_OK;
 }
 
-/* Each position of a sample gets its share of the gradient of the mean. */
-static void spread_unit(const cvy_columns *columns, const float *dy, int64_t index, float *dx)
+CVY_VECTOR static void copy_masked(const float *x, const float *row, float *dx, int64_t width)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < width; i++) {
+        dx[i] = x[i] > 0 ? row[i] : 0;
+    }
+}
+
+/* Each position of a sample gets its share of the gradient of the mean, but where @p x, if any, is a relu's 0. */
+static void spread_unit(const cvy_columns *columns, const float *dy, int64_t index, const float *x, float *dx)
 {
     cvy_strip strip = cvy_columns_strip(columns, index % columns->strips);
     float row[CVY_COLUMNS_WIDTH];
@@ -73,7 +82,12 @@ static void spread_unit(const cvy_columns *columns, const float *dy, int64_t ind
     cvy_walk_next(&walk);
     for (int64_t i = 0; i <= walk.matrix.rows; i++) {
         int64_t width = i < walk.matrix.rows ? walk.matrix.width : walk.matrix.tail;
-        memcpy(dx + walk.offset + i * walk.matrix.stride, row, (size_t)width * sizeof row[0]);
+        int64_t at = walk.offset + i * walk.matrix.stride;
+        if (x) {
+            copy_masked(x + at, row, dx + at, width);
+        } else {
+            memcpy(dx + at, row, (size_t)width * sizeof row[0]);
+        }
     }
 }
 
@@ -81,21 +95,26 @@ static cvy_status run_backward(const cvy_cpu_kernel *kernel, void *const *operan
 {
     (void)scratch;
     (void)run;
-    const cvy_columns columns = cvy_columns_get(&kernel->base.op.operand[1].tensor);
-    const float *dy = operand[0];
-    float *dx = operand[1];
-    int64_t pitch = padded_channels(&kernel->base.op.operand[0].tensor);
+    const cvy_op *op = &kernel->base.op;
+    const cvy_columns columns = cvy_columns_get(&op->operand[op->operands - 1].tensor);
+    const float *dy = operand[0], *x = op->relu ? operand[1] : NULL;
+    float *dx = operand[op->operands - 1];
+    int64_t pitch = padded_channels(&op->operand[0].tensor);
     bool large = columns.samples * columns.sample_stride > CVY_CPU_SERIAL_ELEMENTS;
 #pragma omp parallel for schedule(static) if (large)
     for (int64_t index = 0; index < columns.samples * columns.strips; index++) {
-        spread_unit(&columns, dy + index / columns.strips * pitch, index, dx);
+        spread_unit(&columns, dy + index / columns.strips * pitch, index, x, dx);
     }
     return CVY_OK;
 }
 
 static cvy_cpu_run find(const cvy_op *op)
 {
-    if (!cvy_columns_fit(&op->operand[0].tensor) || !cvy_columns_fit(&op->operand[1].tensor)) {
+    const cvy_tensor *last = &op->operand[op->operands - 1].tensor;
+    if (!cvy_columns_fit(&op->operand[0].tensor) || !cvy_columns_fit(last)) {
+        return NULL;
+    }
+    if (op->relu && !cvy_tensor_same_layout(&op->operand[1].tensor, last)) {
         return NULL;
     }
     return op->pass == CVY_PASS_BACKWARD_DATA ? run_backward : run_forward;

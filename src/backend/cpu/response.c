@@ -163,10 +163,12 @@ CVY_VECTOR static void find_product(const float *x, const float *dy, const float
     }
 }
 
-/* dx of one channel, from the rows of a tile. */
-CVY_VECTOR static void find_gradient(const cvy_op_params_response *with, const tile_shape *shape, const float *all,
-                                     int64_t c, float *dx)
+/* dx of one channel, from the rows of a tile. With a relu before, it is 0 where x is. */
+CVY_VECTOR static void find_gradient(const cvy_op *op, const tile_shape *shape, const float *all, int64_t c, float *dx)
 {
+    const cvy_op_params_response *with = &op->params.response;
+    bool kept = !op->relu;
+
     int64_t width = shape->positions, rows = shape->channels * width, bound[2];
     const float *x = all + ROWS_X * rows + c * width, *power = all + ROWS_POWER * rows + c * width;
     const float *dy = all + ROWS_DY * rows + c * width, *product = all + ROWS_PRODUCT * rows;
@@ -181,7 +183,8 @@ CVY_VECTOR static void find_gradient(const cvy_op_params_response *with, const t
     }
 #pragma omp simd
     for (int64_t i = 0; i < width; i++) {
-        dx[i] = dy[i] * power[i] - weight * x[i] * dx[i];
+        float gradient = dy[i] * power[i] - weight * x[i] * dx[i];
+        dx[i] = kept | (x[i] > 0) ? gradient : 0;
     }
 }
 
@@ -199,7 +202,7 @@ static void run_tile_backward(const cvy_cpu_kernel *kernel, const tile_shape *sh
         find_product(x + c * width, dy + c * width, power, row, width, product);
     }
     for (int64_t c = 0; c < shape->channels; c++) {
-        find_gradient(with, shape, scratch, c, row);
+        find_gradient(&kernel->base.op, shape, scratch, c, row);
         store_row(row, kernel->columns.position_stride, at->positions,
                   (float *)operand[2] + find_row(&kernel->columns, at, c));
     }

@@ -6,7 +6,7 @@
  * workspace, which none of these does.
  *
  * Its relu turns NaN into 0, which would hide a divergence: maxps gives the second operand. With a slope below 0 it
- * compares and multiplies instead, and NaN stays. So the relu behind a convolution is a leaky one, its slope so small
+ * compares and multiplies instead, and NaN stays. So the relu behind a product is a leaky one, its slope so small
  * that nothing is left of a number below 0 beside those above, and large enough to keep products out of the denormals,
  * which are slow.
  */
@@ -165,7 +165,7 @@ dnnl_status_t cvy_onednn_describe_deconvolution(dnnl_prop_kind_t pass, const cvy
     return status == dnnl_success ? make_primitive_desc(&operation, description_out) : status;
 }
 
-dnnl_status_t cvy_onednn_describe_dense(dnnl_prop_kind_t pass, const cvy_onednn_operands *operands,
+dnnl_status_t cvy_onednn_describe_dense(dnnl_prop_kind_t pass, bool relu, const cvy_onednn_operands *operands,
                                         dnnl_primitive_desc_t *description_out)
 {
     layer_descs desc;
@@ -183,7 +183,10 @@ dnnl_status_t cvy_onednn_describe_dense(dnnl_prop_kind_t pass, const cvy_onednn_
         status = dnnl_inner_product_forward_desc_init(&operation, pass, &desc.x, &desc.w,
                                                       operands->b ? &desc.b : NULL, &desc.y);
     }
-    return status == dnnl_success ? make_primitive_desc(&operation, description_out) : status;
+    if (status != dnnl_success) {
+        return status;
+    }
+    return relu ? make_rectifying_desc(&operation, description_out) : make_primitive_desc(&operation, description_out);
 }
 
 dnnl_status_t cvy_onednn_describe_average_pool(dnnl_prop_kind_t pass, bool count_padding,

@@ -57,8 +57,8 @@ dnnl_status_t cvy_onednn_describe_deconvolution(dnnl_prop_kind_t pass, const cvy
                                                 const cvy_onednn_window *window,
                                                 dnnl_primitive_desc_t *description_out);
 
-/** Describe a dense layer; passes as for a convolution. */
-dnnl_status_t cvy_onednn_describe_dense(dnnl_prop_kind_t pass, const cvy_onednn_operands *operands,
+/** Describe a dense layer; passes and relu as for a convolution. */
+dnnl_status_t cvy_onednn_describe_dense(dnnl_prop_kind_t pass, bool relu, const cvy_onednn_operands *operands,
                                         dnnl_primitive_desc_t *description_out);
 
 /** Describe an average pooling of x to y; pass is dnnl_forward_training or dnnl_backward_data. */

@@ -20,7 +20,8 @@ cvy_status cvy_ref_dense_forward(const cvy_ref_kernel *kernel, const cvy_run *ru
             for (int64_t i = 0; i < x->extent[CVY_REF_C]; i++) {
                 sum += cvy_ref_load(x, cvy_ref_plane(x, n, i)) * cvy_ref_load(w, weight_at(w, o, i));
             }
-            cvy_ref_store(y, cvy_ref_plane(y, n, o), sum);
+            bool rectified = kernel->base.op.relu && sum < 0.0; /* NaN stays */
+            cvy_ref_store(y, cvy_ref_plane(y, n, o), rectified ? 0.0 : sum);
         }
     }
     return CVY_OK;

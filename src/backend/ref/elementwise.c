@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 
-/* What goes into one element of the output: of one input or two, and the slope of leaky relu. */
+/* What goes into one element of the output: of one input or two, and the slope of leaky relu, or of what survives. */
 typedef struct element {
     double a, b, slope;
 } element;
@@ -26,6 +26,8 @@ static double relu(element e) { return e.a < 0.0 ? 0.0 : e.a; }
 static double relu_of_sum(element e) { return relu((element){.a = sum_pair(e)}); }
 
 static double relu_gradient(element e) { return e.a > 0.0 ? e.b : 0.0; }
+
+static double scaled_relu_gradient(element e) { return e.a > 0.0 ? e.slope * e.b : 0.0; }
 
 static double relu6(element e) { return e.a > 6.0 ? 6.0 : relu(e); }
 
@@ -155,6 +157,13 @@ cvy_status cvy_ref_dropout_forward(const cvy_ref_kernel *kernel, const cvy_run *
 
 cvy_status cvy_ref_dropout_data(const cvy_ref_kernel *kernel, const cvy_run *run)
 {
+    const cvy_op *op = &kernel->base.op;
+    if (op->relu) { /* y tells what came through both */
+        inputs from = {.a = cvy_ref_find(kernel, CVY_ROLE_Y), .b = cvy_ref_find(kernel, CVY_ROLE_DY)};
+        map_elements(&from, cvy_ref_find(kernel, CVY_ROLE_DX), scaled_relu_gradient,
+                     1.0 / (1.0 - op->params.dropout.probability));
+        return CVY_OK;
+    }
     return drop(kernel, run, CVY_ROLE_DY, CVY_ROLE_DX);
 }
 

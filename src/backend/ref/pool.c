@@ -95,6 +95,7 @@ cvy_status cvy_ref_pool_max_forward(const cvy_ref_kernel *kernel, const cvy_run 
             do {
                 int64_t winner;
                 double largest = find_largest(window, x, cvy_ref_plane(x, n, c), o, &winner);
+                largest = kernel->base.op.relu && largest < 0.0 ? 0.0 : largest; /* NaN stays */
                 cvy_ref_store(y, cvy_ref_plane(y, n, c) + cvy_ref_point(y, CVY_REF_D, o), largest);
                 if (winners) {
                     store_winner(winners, cvy_ref_plane(winners, n, c) + cvy_ref_point(winners, CVY_REF_D, o), winner);
@@ -105,19 +106,24 @@ cvy_status cvy_ref_pool_max_forward(const cvy_ref_kernel *kernel, const cvy_run 
     return CVY_OK;
 }
 
-/* Sum of dy over the positions that input element i has won; dy and winners lie alike. */
-static double sum_won(const cvy_window *window, const cvy_ref_tensor *dy, const cvy_ref_tensor *winners, int64_t plane,
-                      const int64_t i[3])
+/* What tells the gradient of max pooling where it goes; y and winners lie as dy. */
+typedef struct winnings {
+    const cvy_ref_tensor *dy, *y, *winners; /* y NULL: no relu */
+} winnings;
+
+/* Sum of dy over the positions that input element i has won. */
+static double sum_won(const cvy_window *window, const winnings *from, int64_t plane, const int64_t i[3])
 {
     int64_t out[3];
     int64_t k[3] = {0, 0, 0};
     double sum = 0.0;
-    get_space(dy, out);
+    get_space(from->dy, out);
     do {
         int64_t o[3];
         if (find_position(window, i, k, out, o)) {
-            int64_t at = plane + cvy_ref_point(dy, CVY_REF_D, o);
-            sum += load_winner(winners, at) == tap_index(window, k) ? cvy_ref_load(dy, at) : 0.0;
+            int64_t at = plane + cvy_ref_point(from->dy, CVY_REF_D, o);
+            bool won = load_winner(from->winners, at) == tap_index(window, k) && cvy_ref_lets_through(from->y, at);
+            sum += won ? cvy_ref_load(from->dy, at) : 0.0;
         }
     } while (cvy_ref_next(k, window->kernel));
     return sum;
@@ -126,8 +132,8 @@ static double sum_won(const cvy_window *window, const cvy_ref_tensor *dy, const 
 cvy_status cvy_ref_pool_max_data(const cvy_ref_kernel *kernel, const cvy_run *run)
 {
     const cvy_window *window = &kernel->base.op.params.window.window;
-    const cvy_ref_tensor *dy = cvy_ref_find(kernel, CVY_ROLE_DY);
-    const cvy_ref_tensor *winners = cvy_ref_find(kernel, CVY_ROLE_WINDOW);
+    const winnings from = {cvy_ref_find(kernel, CVY_ROLE_DY), cvy_ref_find(kernel, CVY_ROLE_Y),
+                           cvy_ref_find(kernel, CVY_ROLE_WINDOW)};
     const cvy_ref_tensor *dx = cvy_ref_find(kernel, CVY_ROLE_DX);
     int64_t in[3];
     get_space(dx, in);
@@ -137,11 +143,17 @@ cvy_status cvy_ref_pool_max_data(const cvy_ref_kernel *kernel, const cvy_run *ru
             int64_t i[3] = {0, 0, 0};
             do {
                 cvy_ref_store(dx, cvy_ref_plane(dx, n, c) + cvy_ref_point(dx, CVY_REF_D, i),
-                              sum_won(window, dy, winners, cvy_ref_plane(dy, n, c), i));
+                              sum_won(window, &from, cvy_ref_plane(from.dy, n, c), i));
             } while (cvy_ref_next(i, in));
         }
     }
     return CVY_OK;
+}
+
+/* Where x is one, of a relu: whether it lets through what comes to the element at n,c and i. */
+static bool passes_relu(const cvy_ref_tensor *x, int64_t n, int64_t c, const int64_t i[3])
+{
+    return !x || cvy_ref_lets_through(x, cvy_ref_plane(x, n, c) + cvy_ref_point(x, CVY_REF_D, i));
 }
 
 /* What the mean at position o divides by: the whole window, or its taps inside the input. */
@@ -218,6 +230,7 @@ cvy_status cvy_ref_pool_average_data(const cvy_ref_kernel *kernel, const cvy_run
 {
     const cvy_op_params_window *params = &kernel->base.op.params.window;
     const cvy_ref_tensor *dy = cvy_ref_find(kernel, CVY_ROLE_DY);
+    const cvy_ref_tensor *x = cvy_ref_find(kernel, CVY_ROLE_X); /* NULL: no relu */
     const cvy_ref_tensor *dx = cvy_ref_find(kernel, CVY_ROLE_DX);
     int64_t in[3];
     get_space(dx, in);
@@ -226,8 +239,9 @@ cvy_status cvy_ref_pool_average_data(const cvy_ref_kernel *kernel, const cvy_run
         for (int64_t c = 0; c < dx->extent[CVY_REF_C]; c++) {
             int64_t i[3] = {0, 0, 0};
             do {
+                double sum = sum_shares(params, dy, cvy_ref_plane(dy, n, c), i, in);
                 cvy_ref_store(dx, cvy_ref_plane(dx, n, c) + cvy_ref_point(dx, CVY_REF_D, i),
-                              sum_shares(params, dy, cvy_ref_plane(dy, n, c), i, in));
+                              passes_relu(x, n, c, i) ? sum : 0.0);
             } while (cvy_ref_next(i, in));
         }
     }
@@ -258,6 +272,7 @@ cvy_status cvy_ref_pool_global_forward(const cvy_ref_kernel *kernel, const cvy_r
 cvy_status cvy_ref_pool_global_data(const cvy_ref_kernel *kernel, const cvy_run *run)
 {
     const cvy_ref_tensor *dy = cvy_ref_find(kernel, CVY_ROLE_DY);
+    const cvy_ref_tensor *x = cvy_ref_find(kernel, CVY_ROLE_X); /* NULL: no relu */
     const cvy_ref_tensor *dx = cvy_ref_find(kernel, CVY_ROLE_DX);
     int64_t in[3];
     get_space(dx, in);
@@ -267,7 +282,8 @@ cvy_status cvy_ref_pool_global_data(const cvy_ref_kernel *kernel, const cvy_run 
             double share = cvy_ref_load(dy, cvy_ref_plane(dy, n, c)) / (double)(in[0] * in[1] * in[2]);
             int64_t i[3] = {0, 0, 0};
             do {
-                cvy_ref_store(dx, cvy_ref_plane(dx, n, c) + cvy_ref_point(dx, CVY_REF_D, i), share);
+                cvy_ref_store(dx, cvy_ref_plane(dx, n, c) + cvy_ref_point(dx, CVY_REF_D, i),
+                              passes_relu(x, n, c, i) ? share : 0.0);
             } while (cvy_ref_next(i, in));
         }
     }

@@ -63,6 +63,12 @@ static inline void cvy_ref_store(const cvy_ref_tensor *tensor, int64_t offset, d
     }
 }
 
+/** Whether a relu lets the gradient of an element through that it made; it does where there is no such @p tensor. */
+static inline bool cvy_ref_lets_through(const cvy_ref_tensor *tensor, int64_t offset)
+{
+    return !tensor || cvy_ref_load(tensor, offset) > 0.0;
+}
+
 /** Offset of n,c,0,0,0: the plane of a channel. */
 static inline int64_t cvy_ref_plane(const cvy_ref_tensor *tensor, int64_t n, int64_t c)
 {

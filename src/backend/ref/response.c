@@ -57,6 +57,9 @@ static double respond_gradient(const place *at, int64_t c)
 {
     const cvy_op_params_response *with = &at->kernel->base.op.params.response;
     double sum = 0.0;
+    if (at->kernel->base.op.relu && !(load_at(at, CVY_ROLE_X, c) > 0.0)) {
+        return 0.0;
+    }
     for (int64_t e = cvy_max_i64(c - (with->size - 1) / 2, 0); e <= find_last(at, c, with->size / 2); e++) {
         sum += load_at(at, CVY_ROLE_DY, e) * load_at(at, CVY_ROLE_X, e) * pow(scale_of(at, e), -with->beta - 1.0);
     }

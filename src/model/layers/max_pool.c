@@ -32,6 +32,7 @@ const cvy_layer_kind cvy_layer_max_pool = {
     .max_inputs = 1,
     .flow = CVY_FLOW_OPS,
     .any_format = true,
+    .cheap = true,
     .infer = infer,
     .make_op = make_op,
     .forward_passes = 1,
