@@ -1,4 +1,4 @@
-/* Laws of when weights change, walked over steps: in and behind backward, by every rule, in parts, with recomputation. */
+/* Laws of when weights change, walked over steps: by every rule, in parts, with recomputation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
