@@ -61,7 +61,8 @@ typedef struct cvy_backend {
 
     /**
      * The hot path: does not allocate, print or synchronise. @p operand holds one address for each operand of the op,
-     * in its order. An update whose gradients are not all finite answers CVY_ERR_DIVERGED.
+     * in its order; buffers of a plan lie at multiples of CVY_ARENA_ALIGNMENT, and a backend may refuse others
+     * (CVY_ERR_ARG). An update whose gradients are not all finite answers CVY_ERR_DIVERGED.
      */
     cvy_status (*run)(cvy_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run);
 

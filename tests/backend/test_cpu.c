@@ -162,12 +162,9 @@ static void test_leaves_double_to_others(void **state)
 /* Memory of its own with the same values. */
 static test_operands clone_operands(const cvy_op *op, const test_operands *source)
 {
-    test_operands operands = {{NULL}};
+    test_operands operands = create_operands(op);
     for (int i = 0; i < op->operands; i++) {
-        size_t bytes = (size_t)cvy_tensor_bytes(&op->operand[i].tensor);
-        operands.data[i] = cvy_calloc(1, bytes);
-        assert_non_null(operands.data[i]);
-        memcpy(operands.data[i], source->data[i], bytes);
+        memcpy(operands.data[i], source->data[i], (size_t)cvy_tensor_bytes(&op->operand[i].tensor));
     }
     return operands;
 }
