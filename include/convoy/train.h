@@ -60,6 +60,8 @@ typedef struct cvy_train_options {
                                        auto: the fastest that was measured for this model, batch, machine and number of
                                        threads; by rule where there is no `cache`; measure: as auto, measured anew;
                                        with either a resumed run keeps what it has */
+    bool deterministic_kernels;   /**< kernels that sum directly, in a fixed order, alone: no convolution goes by
+                                       Winograd's algorithm, which else may where the clock says that it is faster */
     const char *cache;            /**< folder that remembers what was measured; NULL: nothing is */
     const char *recompute;        /**< which activations backward makes again rather than finding them kept, with the
                                        same results bit for bit: none, cheap (norms, activations, sums, concats), all
@@ -278,8 +280,8 @@ typedef struct cvy_throughput {
  * Not collective (one rank).
  *
  * @param[in]  model          finished, borrowed
- * @param[in]  options        batch, micro_batches, recompute, seed, threads, backend, layout, cache, precision and
- *                            optimizer are used
+ * @param[in]  options        batch, micro_batches, recompute, seed, threads, backend, layout, deterministic_kernels,
+ *                            cache, precision and optimizer are used
  * @param[in]  observer       setup alone is called; may be NULL
  * @param[in]  effort         borrowed
  * @param[out] throughput_out released with cvy_throughput_clear(); untouched on failure

@@ -139,6 +139,9 @@ static const row rows[] = {
                 "given, the fastest of this build")}},
     {TEB, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory; auto: the fastest that was "
                   "measured for this model, batch and machine, measure: measured anew, rule: without measuring")}},
+    {TB, {FLAG("deterministic-kernels", train.deterministic_kernels, "Sum directly and in a fixed order alone: no "
+               "convolution by Winograd's algorithm, which is taken where it was measured to be faster, and rounds "
+               "less well")}},
     {CLI_TRAIN | CLI_BENCH, {TEXT("cache", train.cache, "DIR", "Folder that remembers what was measured, by default "
                                   "convoy in $XDG_CACHE_HOME or ~/.cache")}},
     {TEB, {CHOICE("precision", precision, precisions, "TYPE", "Floating type, fp64 on backend ref alone"),

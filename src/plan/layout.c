@@ -29,13 +29,7 @@ cvy_tensor cvy_layout_parameter(const cvy_parameter *parameter, cvy_dtype dtype,
     return tensor;
 }
 
-/* What is asked of the backends about one layer. */
-typedef struct question {
-    const cvy_model *model;
-    const cvy_plan_options *options;
-    const cvy_layer *layer;
-    bool needs_dx; /* its input is not the batch itself */
-} question;
+typedef cvy_layout_question question;
 
 static const cvy_parameter *find_parameter(const question *q, cvy_role role)
 {
@@ -43,9 +37,8 @@ static const cvy_parameter *find_parameter(const question *q, cvy_role role)
     return i < 0 ? NULL : &q->model->parameter[i];
 }
 
-/* The op of a pass of a convolution or dense layer in given formats; roles as its signature has them. */
-static void make_op(const question *q, cvy_op_pass pass, const cvy_layer_formats *formats, cvy_format weight,
-                    cvy_op *op)
+void cvy_layout_make_op(const question *q, cvy_op_pass pass, const cvy_layer_formats *formats, cvy_format weight,
+                        cvy_op *op)
 {
     cvy_dtype dtype = q->options->dtype;
     const cvy_layer *source = &q->model->layer[q->layer->input[0]];
@@ -77,7 +70,7 @@ static cvy_quality choose_weight(const question *q, cvy_op_pass pass, const cvy_
     const cvy_backend_chain *backends = &q->options->backends;
     cvy_role role = pass == CVY_PASS_BACKWARD_WEIGHTS ? CVY_ROLE_DW : CVY_ROLE_W;
     cvy_op op = {0};
-    make_op(q, pass, formats, *weight, &op);
+    cvy_layout_make_op(q, pass, formats, *weight, &op);
     cvy_quality as_it_is = cvy_backend_quality(backends, &op, NULL);
     if (as_it_is == CVY_QUALITY_FAST && *weight != CVY_FORMAT_PLAIN) {
         return as_it_is; /* the format that the weights have already serves: no reorder */
@@ -86,7 +79,7 @@ static cvy_quality choose_weight(const question *q, cvy_op_pass pass, const cvy_
     if (wish == *weight) {
         return as_it_is;
     }
-    make_op(q, pass, formats, wish, &op);
+    cvy_layout_make_op(q, pass, formats, wish, &op);
     cvy_quality as_wished = cvy_backend_quality(backends, &op, NULL);
     if (as_wished > as_it_is || (as_wished == as_it_is && pass == CVY_PASS_FORWARD)) {
         *weight = wish;
@@ -257,15 +250,14 @@ static void decide_dense(const question *q, cvy_layer_formats *formats)
     }
 }
 
-/* The kind of a layer's op where it has weights; of all others CVY_OP_KIND_COUNT. */
-static cvy_op_kind find_weighted_kind(const question *q)
+cvy_op_kind cvy_layout_find_kind(const cvy_model *model, const cvy_layer *layer)
 {
-    const cvy_layer_kind *kind = q->layer->kind;
+    const cvy_layer_kind *kind = layer->kind;
     cvy_op op = {0};
     if (kind->flow != CVY_FLOW_OPS || kind->any_format) {
         return CVY_OP_KIND_COUNT;
     }
-    kind->make_op(q->layer, &q->model->layer[q->layer->input[0]].output, CVY_PASS_FORWARD, &op);
+    kind->make_op(layer, &model->layer[layer->input[0]].output, CVY_PASS_FORWARD, &op);
     return cvy_op_has_weights(op.kind) ? op.kind : CVY_OP_KIND_COUNT;
 }
 
@@ -285,9 +277,10 @@ cvy_status cvy_layout_decide(const cvy_model *model, const cvy_plan_options *opt
         }
         cvy_format current = formats_out[layer->input[0]].output;
         q.needs_dx = model->layer[layer->input[0]].kind->flow != CVY_FLOW_SOURCE;
-        cvy_op_kind weighted = find_weighted_kind(&q);
+        cvy_op_kind weighted = cvy_layout_find_kind(model, layer);
         if (cvy_op_convolves(weighted)) {
             CVY_TRY(decide_convolution(&q, weighted, current, formats));
+            formats->winograd = options->winograd ? options->winograd[i] : 0;
         } else if (weighted == CVY_OP_DENSE) {
             decide_dense(&q, formats);
         } else if (layer->kind->any_format) {

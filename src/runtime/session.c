@@ -185,6 +185,7 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
                                .dtype = options->double_precision ? CVY_F64 : CVY_F32,
                                .micro_batches = options->micro_batches,
                                .training = training,
+                               .direct_only = options->deterministic_kernels,
                                .optimizer = choose_optimizer(options),
                                .average = training ? options->ema : 0.0,
                                .block = cvy_device_block(&session->machine.device),

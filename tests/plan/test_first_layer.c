@@ -98,12 +98,14 @@ static cvy_layer_formats plan_by_clock(long blocked, long other)
     other_ns = other;
     require(cvy_model_open("lenet5", &model));
     cvy_layout_choice *layouts = cvy_calloc((size_t)model->layers, sizeof *layouts);
-    require(cvy_layout_measure(model, &options, 1, layouts));
+    uint32_t *winograd = cvy_calloc((size_t)model->layers, sizeof *winograd);
+    require(cvy_layout_measure(model, &options, 1, layouts, winograd));
     options.layouts = layouts;
     require(cvy_plan_create(model, &options, &plan));
     cvy_layer_formats first = plan->formats[cvy_model_find_layer(model, "conv1")];
     cvy_plan_destroy(&plan);
     cvy_free(layouts);
+    cvy_free(winograd);
     cvy_model_destroy(&model);
     return first;
 }

@@ -230,9 +230,10 @@ static void test_layouts_are_measured_by_region(void **state)
     setting s = make_setting("resnet18:size=32,classes=10");
     bool *narrow = cvy_calloc((size_t)s.model->layers, sizeof *narrow);
     cvy_layout_choice *layouts = cvy_calloc((size_t)s.model->layers, sizeof *layouts);
+    uint32_t *winograd = cvy_calloc((size_t)s.model->layers, sizeof *winograd);
     int64_t before = cvy_memory_tensor_bytes();
     require(cvy_model_find_narrow(s.model, narrow));
-    require(cvy_layout_measure(s.model, &s.wanted, 1, layouts));
+    require(cvy_layout_measure(s.model, &s.wanted, 1, layouts, winograd));
     assert_int_equal(cvy_memory_tensor_bytes(), before);
     for (int i = 2; i < s.model->layers; i++) {
         assert_true(layouts[i] == CVY_LAYOUT_PLAIN || layouts[i] == CVY_LAYOUT_CHANNELS_LAST ||
@@ -241,6 +242,7 @@ static void test_layouts_are_measured_by_region(void **state)
     }
     cvy_free(narrow);
     cvy_free(layouts);
+    cvy_free(winograd);
     cvy_model_destroy(&s.model);
 }
 
