@@ -30,7 +30,7 @@ typedef struct cvy_kernel cvy_kernel;
 typedef enum cvy_quality {
     CVY_QUALITY_NONE = 0, /**< cannot */
     CVY_QUALITY_SLOW,     /**< plain loops */
-    CVY_QUALITY_GEMM,     /**< through copies and a matrix product */
+    CVY_QUALITY_GEMM,     /**< through copies and a matrix product, or over padding, too */
     CVY_QUALITY_FAST,     /**< a kernel made for it */
 } cvy_quality;
 

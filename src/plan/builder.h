@@ -123,7 +123,13 @@ void cvy_micro_batch_keep_statistics(cvy_builder *b);
 /** After the last micro-batch: bring the statistics of all of them together, in the first one's place. */
 cvy_status cvy_micro_batch_merge_statistics(cvy_builder *b);
 
-/** Running statistics and weights. */
+/**
+ * After backward of a layer: update its parameters at once, where their gradients are complete and nothing else is
+ * needed. No step behind it reads them in this iteration.
+ */
+cvy_status cvy_build_layer_update(cvy_builder *b, int layer);
+
+/** After backward: running statistics, the weights that are still to be updated, averages. */
 cvy_status cvy_build_update(cvy_builder *b);
 
 /** One pass of a layer: makes the op, finds or makes a buffer for each operand, appends the step. */

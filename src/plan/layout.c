@@ -131,7 +131,8 @@ const char *cvy_layout_choice_name(cvy_layout_choice choice)
     static const char *const name[] = {[CVY_LAYOUT_AUTO] = "auto",
                                        [CVY_LAYOUT_PLAIN] = "plain",
                                        [CVY_LAYOUT_CHANNELS_LAST] = "channels-last",
-                                       [CVY_LAYOUT_BLOCKED] = "blocked"};
+                                       [CVY_LAYOUT_BLOCKED] = "blocked",
+                                       [CVY_LAYOUT_BLOCKED_INPUT] = "blocked-input"};
     return name[choice];
 }
 
@@ -142,7 +143,8 @@ static int list_formats(const question *q, cvy_format format[3])
     switch (find_layout(q)) {
     case CVY_LAYOUT_PLAIN: format[0] = CVY_FORMAT_PLAIN; return 1;
     case CVY_LAYOUT_CHANNELS_LAST: format[0] = CVY_FORMAT_CHANNELS_LAST; return 1;
-    case CVY_LAYOUT_BLOCKED: format[0] = blocked; return 1;
+    case CVY_LAYOUT_BLOCKED:
+    case CVY_LAYOUT_BLOCKED_INPUT: format[0] = blocked; return 1;
     case CVY_LAYOUT_AUTO: break;
     }
     format[0] = blocked;
@@ -151,10 +153,13 @@ static int list_formats(const question *q, cvy_format format[3])
     return 3;
 }
 
+/* Whether a layer is to take the batch in blocks: a first one, in the layout that is for it. */
+static bool blocks_batch(const question *q) { return find_layout(q) == CVY_LAYOUT_BLOCKED_INPUT && !q->needs_dx; }
+
 /*
  * Pairs (format of x, format of y) worth asking about, best first: those that leave x as it is, and of them the one
- * that changes nothing, before those that reorder it. Blocks are not for an image of few channels: padding would be
- * most of it.
+ * that changes nothing, before those that reorder it. Blocks are not for an image of few channels, whose padding would
+ * be most of it, but where a layout asks for them.
  */
 static int list_candidates(const question *q, cvy_format current, cvy_layer_formats candidate[MAX_CANDIDATES])
 {
@@ -163,6 +168,9 @@ static int list_candidates(const question *q, cvy_format current, cvy_layer_form
     int formats = list_formats(q, format);
     bool narrow = source->output.extent[1] * 2 < q->options->block;
     int count = 0;
+    if (blocks_batch(q)) {
+        candidate[count++] = (cvy_layer_formats){.input = format[0], .output = format[0]};
+    }
     for (int i = 0; i < formats; i++) {
         if (current == format[i] && current != CVY_FORMAT_PLAIN) {
             candidate[count++] = (cvy_layer_formats){.input = current, .output = current};
@@ -222,13 +230,14 @@ static cvy_status decide_convolution(const question *q, cvy_op_kind kind, cvy_fo
         return CVY_OK;
     }
     cvy_quality best = CVY_QUALITY_NONE;
+    cvy_quality enough = blocks_batch(q) ? CVY_QUALITY_GEMM : CVY_QUALITY_FAST;
     for (int i = 0; i < count; i++) {
         cvy_quality quality = judge(q, &candidate[i]);
         if (quality > best) {
             best = quality;
             *formats = candidate[i];
         }
-        if (best == CVY_QUALITY_FAST) {
+        if (best >= enough) {
             break;
         }
     }

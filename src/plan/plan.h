@@ -50,6 +50,9 @@ int cvy_optimizer_moments(const cvy_optimizer *optimizer);
 /** Whether a rule takes the norms of a parameter of @p dims dimensions. */
 bool cvy_optimizer_adapts(const cvy_optimizer *optimizer, int dims);
 
+/** Whether a parameter can be updated as soon as its own gradient is there: no norm over more than it is needed. */
+bool cvy_optimizer_is_local(const cvy_optimizer *optimizer);
+
 /** The op's parameters for a parameter of @p dims dimensions, which may be kept out of decay. */
 cvy_op_params_optimizer cvy_optimizer_params(const cvy_optimizer *optimizer, int dims);
 
@@ -59,6 +62,7 @@ typedef enum cvy_layout_choice {
     CVY_LAYOUT_PLAIN,
     CVY_LAYOUT_CHANNELS_LAST,
     CVY_LAYOUT_BLOCKED,
+    CVY_LAYOUT_BLOCKED_INPUT, /**< and the batch goes into blocks, however few channels it has: for clocks to judge */
 } cvy_layout_choice;
 
 /** Which activations are made again in backward rather than kept. */
@@ -142,7 +146,7 @@ void cvy_plan_memory(const cvy_plan *plan, int64_t by_role_out[CVY_BUFFER_ROLE_C
 cvy_status cvy_layout_measure(const cvy_model *model, const cvy_plan_options *options, int threads,
                               cvy_layout_choice *layouts_out);
 
-/** "auto", "plain", "channels-last", "blocked". Cannot fail. */
+/** "auto", "plain", "channels-last", "blocked", "blocked-input". Cannot fail. */
 const char *cvy_layout_choice_name(cvy_layout_choice choice);
 
 /**

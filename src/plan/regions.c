@@ -3,7 +3,8 @@
  * equal ops once, and summed by layer. That is done for each layout. Then the net is cut where it is narrow, and the
  * shortest way through the regions is found (Viterbi): a region costs what its layers took in a layout, a change of
  * layout between two regions a reorder of the tensor between them and one of its gradient. What comes out is planned
- * and measured in turn, and is taken only where it beats every single layout.
+ * and measured in turn, and is taken only where it beats every single layout. Blocks come twice: with the batch as it
+ * is, and with the batch in blocks, too, which padding makes slow or the lack of a kernel for few channels fast.
  */
 #include <math.h>
 #include <string.h>
@@ -13,7 +14,8 @@
 #include "base/memory.h"
 #include "plan/plan.h"
 
-static const cvy_layout_choice layouts[] = {CVY_LAYOUT_BLOCKED, CVY_LAYOUT_CHANNELS_LAST, CVY_LAYOUT_PLAIN};
+static const cvy_layout_choice layouts[] = {CVY_LAYOUT_BLOCKED, CVY_LAYOUT_CHANNELS_LAST, CVY_LAYOUT_PLAIN,
+                                            CVY_LAYOUT_BLOCKED_INPUT};
 enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
 
 /* What a thread should have to do in a measured iteration: below, kernels are too short for the clock. */
@@ -72,7 +74,8 @@ static cvy_status measure_layout(survey *s, int layout, double *total_out)
 static cvy_format find_format(const survey *s, int layout)
 {
     switch (layouts[layout]) {
-    case CVY_LAYOUT_BLOCKED: return s->options.block == 16 ? CVY_FORMAT_C16 : CVY_FORMAT_C8;
+    case CVY_LAYOUT_BLOCKED:
+    case CVY_LAYOUT_BLOCKED_INPUT: return s->options.block == 16 ? CVY_FORMAT_C16 : CVY_FORMAT_C8;
     case CVY_LAYOUT_CHANNELS_LAST: return CVY_FORMAT_CHANNELS_LAST;
     default: return CVY_FORMAT_PLAIN;
     }
@@ -87,7 +90,7 @@ static cvy_status measure_change(survey *s, int layer, int from, int to, double 
     *seconds_out = 0.0;
     other.format = find_format(s, to);
     one.shape.extent[0] = other.shape.extent[0] = s->options.batch;
-    if (from == to || !cvy_tensor_format_fits(&one) || !cvy_tensor_format_fits(&other)) {
+    if (one.format == other.format || !cvy_tensor_format_fits(&one) || !cvy_tensor_format_fits(&other)) {
         return CVY_OK;
     }
     cvy_op op = {.kind = CVY_OP_REORDER, .pass = CVY_PASS_FORWARD};
@@ -122,7 +125,10 @@ static cvy_status extend_way(survey *s, int border, int to, const double *before
 /* Forward over the regions, then back along the ways. */
 static cvy_status find_way(survey *s, cvy_layout_choice *choice_out)
 {
-    double cost[LAYOUTS] = {0};
+    double cost[LAYOUTS];
+    for (int k = 0; k < LAYOUTS; k++) {
+        cost[k] = s->seconds[k][0]; /* the batch into the format that the first layer takes */
+    }
     for (int i = 1; i < s->model->layers; i++) {
         if (s->narrow[i - 1] && i > 1) {
             double next[LAYOUTS];

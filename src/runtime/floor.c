@@ -160,7 +160,8 @@ static double sum_floor(const best_passes *best, const cvy_schedule *s, const cv
 
 cvy_status cvy_floor_measure(const cvy_plan *plan, const cvy_rates *rates, double *step_s_out, double *floor_out)
 {
-    static const cvy_layout_choice layouts[] = {CVY_LAYOUT_BLOCKED, CVY_LAYOUT_CHANNELS_LAST, CVY_LAYOUT_PLAIN};
+    static const cvy_layout_choice layouts[] = {CVY_LAYOUT_BLOCKED, CVY_LAYOUT_CHANNELS_LAST, CVY_LAYOUT_PLAIN,
+                                                CVY_LAYOUT_BLOCKED_INPUT};
     best_passes best = {.stopwatch = {.chain = &plan->options.backends, .effort = CVY_MEASURE_QUICK}};
     cvy_status status = CVY_ERR_MEMORY;
     best.seconds = cvy_calloc((size_t)plan->model->layers, sizeof *best.seconds);

@@ -1,7 +1,8 @@
 /*
  * From op to primitive descriptor. Every operand's memory descriptor is made from its format; nothing is left to the
  * library but the one operand that a caller frees. A descriptor counts only if it takes each operand exactly as the op
- * says: this catches primitives that tie two operands together, as a batch norm does x and y.
+ * says: this catches primitives that tie two operands together, as a batch norm does x and y. Where there is none, a
+ * convolution may be told over whole blocks; see blocks.c.
  *
  * What is left to the backends that follow, although the library has it:
  *   relu             its max(x, 0) turns NaN into 0, which would hide a divergence
@@ -23,6 +24,7 @@
 
 #include <string.h>
 
+#include "backend/onednn/blocks.h"
 #include "backend/onednn/format.h"
 #include "base/checked.h"
 
@@ -290,12 +292,13 @@ static bool is_sound(const cvy_op *op, const cvy_onednn_problem *problem)
            !cvy_tensor_same_layout(x, &channels_last);
 }
 
-cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_problem *problem_out)
+/* As the op says it, neither more nor less. */
+static cvy_status create_literally(const cvy_op *op, int free, cvy_onednn_problem *problem_out)
 {
     const char *kind = cvy_op_kind_name(op->kind);
     const char *pass = cvy_op_pass_name(op->pass);
     layouts all;
-    cvy_onednn_problem problem = {0};
+    cvy_onednn_problem problem = {.op = *op};
     bool made = describe[op->kind][op->pass] && (!op->relu || cvy_op_has_weights(op->kind));
     CVY_REQUIRE(made, CVY_ERR_UNSUPPORTED, "onednn: no %s %s%s", kind, pass, op->relu ? " with relu" : "");
     CVY_REQUIRE(cvy_onednn_device_get(), CVY_ERR_UNSUPPORTED, "onednn: the library has no CPU engine here");
@@ -313,6 +316,19 @@ cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_prob
     }
     *problem_out = problem;
     return CVY_OK;
+}
+
+cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_problem *problem_out)
+{
+    cvy_op whole;
+    cvy_status status = create_literally(op, free, problem_out);
+    if (status == CVY_ERR_UNSUPPORTED && cvy_onednn_blocks_fill(op, free, &whole)) {
+        cvy_error_clear();
+        CVY_TRY(create_literally(&whole, free, problem_out));
+        problem_out->padded = true;
+        return CVY_OK;
+    }
+    return status;
 }
 
 void cvy_onednn_problem_clear(cvy_onednn_problem *problem)
