@@ -123,8 +123,8 @@ static const row rows[] = {
 
     HEADING("Memory"),
     {TB, {CHOICE("recompute", recompute, recomputes, "WHAT", "Activations that backward makes again rather than "
-                 "finding them kept, with the same results: cheap drops norms, activations, sums, concats and poolings, all "
-                 "everything between layers that the plan chooses")}},
+                 "finding them kept, with the same results: cheap drops norms, activations, sums, concats and "
+                 "poolings, all everything between layers that the plan chooses")}},
     {TEB, {WHOLE("micro-batches", micro_batches, 1, 1 << 20, "Parts that each batch goes through in, their gradients "
                  "summed for one update"), .aliases = "accumulate grad-accum-steps"}},
 
