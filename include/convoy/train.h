@@ -53,6 +53,8 @@ typedef struct cvy_train_options {
     uint64_t seed;                /**< of all random numbers */
     int threads;                  /**< 0: one for each core that this process may use */
     int data_threads;             /**< that read samples ahead; 0 is 1 */
+    bool pin;                     /**< with as many threads as cores, bind each to one until the call returns, unless
+                                       OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY is set */
     const char *backend;          /**< NULL: the fastest in this build */
     const char *layout;           /**< of activations: auto, measure, rule, plain, channels-last, blocked; NULL is
                                        auto: the fastest that was measured for this model, batch, machine and number of
@@ -264,6 +266,8 @@ typedef struct cvy_throughput {
     int threads;
     int format_changes;             /**< reorders of activations an iteration */
     double measured_s;              /**< of all counted iterations */
+    double step_overhead_s;         /**< what a step takes outside its kernel */
+    int steps;                      /**< of an iteration */
     int rows;
     cvy_profile_row *row;           /**< of all counted iterations, largest first */
 } cvy_throughput;

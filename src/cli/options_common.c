@@ -131,6 +131,8 @@ static const row rows[] = {
     HEADING("Machine"),
     {TEB, {.letter = 't', WHOLE("threads", threads, 0, 4096, "Threads that compute; 0: one for each core that this "
                                 "process may use"), .aliases = "threads-per-rank"}},
+    {TEB, {FLAG("pin", train.pin, "Keep each thread on a core of its own, where they are as many as the cores and "
+                "OMP_PROC_BIND, OMP_PLACES and GOMP_CPU_AFFINITY are not set; for a machine with nothing else to do")}},
     {TE, {WHOLE("data-threads", data_threads, 1, 256, "Threads that read samples ahead; results do not depend on it"),
           .aliases = "workers"}},
     {TEB, {TEXT("backend", train.backend, "BACKEND", "Kernels to compute with: onednn, cpu or ref; where not "
