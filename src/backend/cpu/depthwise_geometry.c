@@ -36,7 +36,7 @@ static bool lie_alike(const cvy_tensor *x, const cvy_tensor *w)
 
 bool cvy_depthwise_fits(const cvy_op *op)
 {
-    if (!cvy_op_is_depthwise(op)) {
+    if (!cvy_op_is_depthwise(op) || cvy_op_by_winograd(op)) {
         return false;
     }
     const int64_t *kernel = op->params.window.window.kernel, *stride = op->params.window.window.stride;
