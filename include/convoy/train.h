@@ -53,11 +53,15 @@ typedef struct cvy_train_options {
     uint64_t seed;                /**< of all random numbers */
     int threads;                  /**< 0: one for each core that this process may use */
     int data_threads;             /**< that read samples ahead; 0 is 1 */
+    bool pin;                     /**< with as many threads as cores, bind each to one until the call returns, unless
+                                       OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY is set */
     const char *backend;          /**< NULL: the fastest in this build */
     const char *layout;           /**< of activations: auto, measure, rule, plain, channels-last, blocked; NULL is
                                        auto: the fastest that was measured for this model, batch, machine and number of
                                        threads; by rule where there is no `cache`; measure: as auto, measured anew;
                                        with either a resumed run keeps what it has */
+    bool deterministic_kernels;   /**< kernels that sum directly, in a fixed order, alone: no convolution goes by
+                                       Winograd's algorithm, which else may where the clock says that it is faster */
     const char *cache;            /**< folder that remembers what was measured; NULL: nothing is */
     const char *recompute;        /**< which activations backward makes again rather than finding them kept, with the
                                        same results bit for bit: none, cheap (norms, activations, sums, concats), all
@@ -264,6 +268,8 @@ typedef struct cvy_throughput {
     int threads;
     int format_changes;             /**< reorders of activations an iteration */
     double measured_s;              /**< of all counted iterations */
+    double step_overhead_s;         /**< what a step takes outside its kernel */
+    int steps;                      /**< of an iteration */
     int rows;
     cvy_profile_row *row;           /**< of all counted iterations, largest first */
 } cvy_throughput;
@@ -274,8 +280,8 @@ typedef struct cvy_throughput {
  * Not collective (one rank).
  *
  * @param[in]  model          finished, borrowed
- * @param[in]  options        batch, micro_batches, recompute, seed, threads, backend, layout, cache, precision and
- *                            optimizer are used
+ * @param[in]  options        batch, micro_batches, recompute, seed, threads, backend, layout, deterministic_kernels,
+ *                            cache, precision and optimizer are used
  * @param[in]  observer       setup alone is called; may be NULL
  * @param[in]  effort         borrowed
  * @param[out] throughput_out released with cvy_throughput_clear(); untouched on failure

@@ -30,7 +30,7 @@ typedef struct cvy_kernel cvy_kernel;
 typedef enum cvy_quality {
     CVY_QUALITY_NONE = 0, /**< cannot */
     CVY_QUALITY_SLOW,     /**< plain loops */
-    CVY_QUALITY_GEMM,     /**< through copies and a matrix product */
+    CVY_QUALITY_GEMM,     /**< through copies and a matrix product, or over padding, too */
     CVY_QUALITY_FAST,     /**< a kernel made for it */
 } cvy_quality;
 
@@ -61,7 +61,8 @@ typedef struct cvy_backend {
 
     /**
      * The hot path: does not allocate, print or synchronise. @p operand holds one address for each operand of the op,
-     * in its order. An update whose gradients are not all finite answers CVY_ERR_DIVERGED.
+     * in its order; buffers of a plan lie at multiples of CVY_ARENA_ALIGNMENT, and a backend may refuse others
+     * (CVY_ERR_ARG). An update whose gradients are not all finite answers CVY_ERR_DIVERGED.
      */
     cvy_status (*run)(cvy_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run);
 

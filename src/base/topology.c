@@ -20,8 +20,7 @@ enum { MAX_CPUS = CPU_SETSIZE };
 
 static int at_least_one(int count) { return count > 0 ? count : 1; }
 
-/* The lowest hardware thread of the core that @p cpu belongs to; @p cpu itself where the system does not say. */
-static int find_core_leader(int cpu)
+int cvy_topology_core(int cpu)
 {
     char path[96];
     snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
@@ -43,7 +42,7 @@ static int count_cores(const cpu_set_t *cpus)
     CPU_ZERO(&leaders);
     for (int cpu = 0; cpu < MAX_CPUS; cpu++) {
         if (CPU_ISSET(cpu, cpus)) {
-            CPU_SET(find_core_leader(cpu), &leaders);
+            CPU_SET(cvy_topology_core(cpu), &leaders);
         }
     }
     return CPU_COUNT(&leaders);

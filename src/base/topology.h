@@ -18,4 +18,7 @@ typedef struct cvy_topology {
 /** Look at the machine. Cannot fail: what is not known is 0 or empty. */
 void cvy_topology_get(cvy_topology *topology_out);
 
+/** The lowest hardware thread of the core that one belongs to; @p cpu itself where the system does not say. */
+int cvy_topology_core(int cpu);
+
 #endif

@@ -123,20 +123,25 @@ static const row rows[] = {
 
     HEADING("Memory"),
     {TB, {CHOICE("recompute", recompute, recomputes, "WHAT", "Activations that backward makes again rather than "
-                 "finding them kept, with the same results: cheap drops norms, activations, sums and concats, all "
-                 "everything between layers that the plan chooses")}},
+                 "finding them kept, with the same results: cheap drops norms, activations, sums, concats and "
+                 "poolings, all everything between layers that the plan chooses")}},
     {TEB, {WHOLE("micro-batches", micro_batches, 1, 1 << 20, "Parts that each batch goes through in, their gradients "
                  "summed for one update"), .aliases = "accumulate grad-accum-steps"}},
 
     HEADING("Machine"),
     {TEB, {.letter = 't', WHOLE("threads", threads, 0, 4096, "Threads that compute; 0: one for each core that this "
                                 "process may use"), .aliases = "threads-per-rank"}},
+    {TEB, {FLAG("pin", train.pin, "Keep each thread on a core of its own, where they are as many as the cores and "
+                "OMP_PROC_BIND, OMP_PLACES and GOMP_CPU_AFFINITY are not set; for a machine with nothing else to do")}},
     {TE, {WHOLE("data-threads", data_threads, 1, 256, "Threads that read samples ahead; results do not depend on it"),
           .aliases = "workers"}},
     {TEB, {TEXT("backend", train.backend, "BACKEND", "Kernels to compute with: onednn, cpu or ref; where not "
                 "given, the fastest of this build")}},
     {TEB, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory; auto: the fastest that was "
                   "measured for this model, batch and machine, measure: measured anew, rule: without measuring")}},
+    {TB, {FLAG("deterministic-kernels", train.deterministic_kernels, "Sum directly and in a fixed order alone: no "
+               "convolution by Winograd's algorithm, which is taken where it was measured to be faster, and rounds "
+               "less well")}},
     {CLI_TRAIN | CLI_BENCH, {TEXT("cache", train.cache, "DIR", "Folder that remembers what was measured, by default "
                                   "convoy in $XDG_CACHE_HOME or ~/.cache")}},
     {TEB, {CHOICE("precision", precision, precisions, "TYPE", "Floating type, fp64 on backend ref alone"),

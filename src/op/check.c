@@ -53,6 +53,8 @@ static cvy_status check_window(const cvy_op *op, int dims)
     int64_t groups = op->params.window.groups;
     CVY_REQUIRE(groups >= 1 && (groups == 1 || cvy_op_convolves(op->kind)), CVY_ERR_ARG, "%" PRId64 " groups",
                 groups);
+    CVY_REQUIRE(!op->params.window.winograd || op->kind == CVY_OP_CONVOLUTION, CVY_ERR_ARG,
+                "Winograd's algorithm is for convolutions");
     int64_t positions = 1;
     for (int axis = 0; axis < 3; axis++) {
         bool sane = window->kernel[axis] >= 1 && window->stride[axis] >= 1 && window->dilation[axis] >= 1 &&

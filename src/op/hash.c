@@ -14,7 +14,8 @@ static uint64_t mix_window(uint64_t hash, const cvy_op_params_window *params)
         hash = cvy_hash_word(hash, (uint64_t)window->after[axis]);
     }
     hash = cvy_hash_word(hash, (uint64_t)params->groups);
-    return cvy_hash_word(hash, params->count_padding);
+    hash = cvy_hash_word(hash, params->count_padding);
+    return params->winograd ? cvy_hash_word(hash, params->winograd) : hash; /* others keep the hashes that they had */
 }
 
 static uint64_t mix_optimizer(uint64_t hash, const cvy_op_params_optimizer *params)

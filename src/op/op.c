@@ -267,6 +267,8 @@ bool cvy_op_classifies(cvy_op_kind kind)
 
 bool cvy_op_has_weights(cvy_op_kind kind) { return cvy_op_convolves(kind) || kind == CVY_OP_DENSE; }
 
+bool cvy_op_by_winograd(const cvy_op *op) { return op->kind == CVY_OP_CONVOLUTION && op->params.window.winograd; }
+
 bool cvy_op_takes_relu(cvy_op_kind kind, cvy_op_pass pass)
 {
     if (kind == CVY_OP_BATCH_NORM) { /* but where nothing is said of y or dy */
@@ -403,8 +405,8 @@ bool cvy_op_in_place(const cvy_op *op, cvy_role role)
 const char *cvy_op_print(const cvy_op *op, char *text)
 {
     char shape[CVY_SHAPE_TEXT];
-    int length = snprintf(text, CVY_OP_TEXT, "%s %s%s", cvy_op_kind_name(op->kind), cvy_op_pass_name(op->pass),
-                          op->relu ? " relu" : "");
+    int length = snprintf(text, CVY_OP_TEXT, "%s %s%s%s", cvy_op_kind_name(op->kind), cvy_op_pass_name(op->pass),
+                          op->relu ? " relu" : "", cvy_op_by_winograd(op) ? " winograd" : "");
     for (int i = 0; i < op->operands && length < CVY_OP_TEXT; i++) {
         const cvy_tensor *tensor = &op->operand[i].tensor;
         length += snprintf(text + length, (size_t)(CVY_OP_TEXT - length), " %s %s:%s",

@@ -88,6 +88,9 @@
  * LAMB            r = 1, or where there are `squares`, of the direction at slot and of w behind it:
  *                 r = |w| / |direction|, 1 where a norm is 0; w -= learning_rate r direction.
  * AVERAGE         average = decay average + (1 - decay) w.
+ * With `winograd` a CONVOLUTION is the same sum by other arithmetic, Winograd's minimal filtering (Lavin and Gray,
+ * arXiv:1509.09308): fewer products, and rounding errors a few times larger. It is an order, not a hint: a
+ * backend that has no such kernel refuses the op, and `ref` and `cpu` have none.
  * With `relu` y is max(., 0) of what is said above, and NaN stays NaN: forward of CONVOLUTION, DENSE and ADD; FORWARD,
  * INFERENCE and NORMALISE of BATCH_NORM; FORWARD, INFERENCE of POOL_MAX. Of numbers below 0 a convolution or a dense
  * layer may leave a trace, 1e-19 of them, not 0.
@@ -214,6 +217,7 @@ typedef struct cvy_op_params_window {
     cvy_window window;
     int64_t groups;     /**< of convolutions, transposed or not; else 1 */
     bool count_padding; /**< average pooling: divide by the whole window (PyTorch's default) */
+    bool winograd;      /**< CONVOLUTION: by Winograd's minimal filtering alone; see above */
 } cvy_op_params_window;
 
 typedef struct cvy_op_params_norm {
@@ -334,6 +338,9 @@ bool cvy_op_classifies(cvy_op_kind kind);
 
 /** Whether a kind multiplies with weights, which have formats of their own: convolutions and dense layers. */
 bool cvy_op_has_weights(cvy_op_kind kind);
+
+/** Whether an op is a convolution that asks for Winograd's algorithm. */
+bool cvy_op_by_winograd(const cvy_op *op);
 
 /** Whether a pass of a kind may be a relu's too. */
 bool cvy_op_takes_relu(cvy_op_kind kind, cvy_op_pass pass);

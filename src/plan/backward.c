@@ -113,7 +113,8 @@ static cvy_status build_passes(cvy_builder *b, int layer)
             CVY_TRY(cvy_build_pass(b, layer, pass, CVY_PHASE_BACKWARD));
         }
     }
-    return cvy_micro_batch_sum_gradients(b, layer);
+    CVY_TRY(cvy_micro_batch_sum_gradients(b, layer));
+    return cvy_build_layer_update(b, layer);
 }
 
 cvy_status cvy_build_backward(cvy_builder *b)

@@ -39,7 +39,7 @@ static cvy_status bind_input_gradient(cvy_builder *b, int layer, int i, int *out
 static cvy_status bind_weights(cvy_builder *b, int layer, const cvy_op *op, int parameter, int *out)
 {
     *out = b->parameter[parameter];
-    if (op->pass != CVY_PASS_BACKWARD_DATA ||
+    if (op->pass != CVY_PASS_BACKWARD_DATA || cvy_op_by_winograd(op) ||
         b->schedule->buffer[*out].tensor.format == b->formats[layer].weight_backward) {
         return CVY_OK;
     }
@@ -178,6 +178,9 @@ cvy_status cvy_build_pass(cvy_builder *b, int layer, cvy_op_pass pass, cvy_phase
     at.x = cvy_layout_output(&b->model->layer[l->input[0]], b->batch, b->plan->options.dtype, b->formats[layer].input);
     l->kind->make_op(l, &at.x.shape, pass, &at.op);
     at.op.relu = cvy_fuse_makes_relu(b, layer, at.op.kind, pass);
+    if (at.op.kind == CVY_OP_CONVOLUTION) {
+        at.op.params.window.winograd = cvy_builder_goes_by_winograd(b, layer, pass);
+    }
     const cvy_signature *signature = cvy_op_signature(at.op.kind, pass);
     CVY_REQUIRE(signature, CVY_ERR_INFEASIBLE, "layer %s: %s has no pass %s", l->name, l->kind->name,
                 cvy_op_pass_name(pass));

@@ -123,11 +123,20 @@ void cvy_micro_batch_keep_statistics(cvy_builder *b);
 /** After the last micro-batch: bring the statistics of all of them together, in the first one's place. */
 cvy_status cvy_micro_batch_merge_statistics(cvy_builder *b);
 
-/** Running statistics and weights. */
+/**
+ * After backward of a layer: update its parameters at once, where their gradients are complete and nothing else is
+ * needed. No step behind it reads them in this iteration.
+ */
+cvy_status cvy_build_layer_update(cvy_builder *b, int layer);
+
+/** After backward: running statistics, the weights that are still to be updated, averages. */
 cvy_status cvy_build_update(cvy_builder *b);
 
 /** One pass of a layer: makes the op, finds or makes a buffer for each operand, appends the step. */
 cvy_status cvy_build_pass(cvy_builder *b, int layer, cvy_op_pass pass, cvy_phase phase);
+
+/** Whether a pass of a layer goes by Winograd's algorithm: its formats say so, and a backend can for this batch. */
+bool cvy_builder_goes_by_winograd(const cvy_builder *b, int layer, cvy_op_pass pass);
 
 /** Note that @p buffer is a part of the gradient of @p layer's output. */
 cvy_status cvy_builder_contribute(cvy_builder *b, int layer, int buffer);

@@ -29,13 +29,7 @@ cvy_tensor cvy_layout_parameter(const cvy_parameter *parameter, cvy_dtype dtype,
     return tensor;
 }
 
-/* What is asked of the backends about one layer. */
-typedef struct question {
-    const cvy_model *model;
-    const cvy_plan_options *options;
-    const cvy_layer *layer;
-    bool needs_dx; /* its input is not the batch itself */
-} question;
+typedef cvy_layout_question question;
 
 static const cvy_parameter *find_parameter(const question *q, cvy_role role)
 {
@@ -43,9 +37,8 @@ static const cvy_parameter *find_parameter(const question *q, cvy_role role)
     return i < 0 ? NULL : &q->model->parameter[i];
 }
 
-/* The op of a pass of a convolution or dense layer in given formats; roles as its signature has them. */
-static void make_op(const question *q, cvy_op_pass pass, const cvy_layer_formats *formats, cvy_format weight,
-                    cvy_op *op)
+void cvy_layout_make_op(const question *q, cvy_op_pass pass, const cvy_layer_formats *formats, cvy_format weight,
+                        cvy_op *op)
 {
     cvy_dtype dtype = q->options->dtype;
     const cvy_layer *source = &q->model->layer[q->layer->input[0]];
@@ -77,7 +70,7 @@ static cvy_quality choose_weight(const question *q, cvy_op_pass pass, const cvy_
     const cvy_backend_chain *backends = &q->options->backends;
     cvy_role role = pass == CVY_PASS_BACKWARD_WEIGHTS ? CVY_ROLE_DW : CVY_ROLE_W;
     cvy_op op = {0};
-    make_op(q, pass, formats, *weight, &op);
+    cvy_layout_make_op(q, pass, formats, *weight, &op);
     cvy_quality as_it_is = cvy_backend_quality(backends, &op, NULL);
     if (as_it_is == CVY_QUALITY_FAST && *weight != CVY_FORMAT_PLAIN) {
         return as_it_is; /* the format that the weights have already serves: no reorder */
@@ -86,7 +79,7 @@ static cvy_quality choose_weight(const question *q, cvy_op_pass pass, const cvy_
     if (wish == *weight) {
         return as_it_is;
     }
-    make_op(q, pass, formats, wish, &op);
+    cvy_layout_make_op(q, pass, formats, wish, &op);
     cvy_quality as_wished = cvy_backend_quality(backends, &op, NULL);
     if (as_wished > as_it_is || (as_wished == as_it_is && pass == CVY_PASS_FORWARD)) {
         *weight = wish;
@@ -131,7 +124,8 @@ const char *cvy_layout_choice_name(cvy_layout_choice choice)
     static const char *const name[] = {[CVY_LAYOUT_AUTO] = "auto",
                                        [CVY_LAYOUT_PLAIN] = "plain",
                                        [CVY_LAYOUT_CHANNELS_LAST] = "channels-last",
-                                       [CVY_LAYOUT_BLOCKED] = "blocked"};
+                                       [CVY_LAYOUT_BLOCKED] = "blocked",
+                                       [CVY_LAYOUT_BLOCKED_INPUT] = "blocked-input"};
     return name[choice];
 }
 
@@ -142,7 +136,8 @@ static int list_formats(const question *q, cvy_format format[3])
     switch (find_layout(q)) {
     case CVY_LAYOUT_PLAIN: format[0] = CVY_FORMAT_PLAIN; return 1;
     case CVY_LAYOUT_CHANNELS_LAST: format[0] = CVY_FORMAT_CHANNELS_LAST; return 1;
-    case CVY_LAYOUT_BLOCKED: format[0] = blocked; return 1;
+    case CVY_LAYOUT_BLOCKED:
+    case CVY_LAYOUT_BLOCKED_INPUT: format[0] = blocked; return 1;
     case CVY_LAYOUT_AUTO: break;
     }
     format[0] = blocked;
@@ -151,10 +146,13 @@ static int list_formats(const question *q, cvy_format format[3])
     return 3;
 }
 
+/* Whether a layer is to take the batch in blocks: a first one, in the layout that is for it. */
+static bool blocks_batch(const question *q) { return find_layout(q) == CVY_LAYOUT_BLOCKED_INPUT && !q->needs_dx; }
+
 /*
  * Pairs (format of x, format of y) worth asking about, best first: those that leave x as it is, and of them the one
- * that changes nothing, before those that reorder it. Blocks are not for an image of few channels: padding would be
- * most of it.
+ * that changes nothing, before those that reorder it. Blocks are not for an image of few channels, whose padding would
+ * be most of it, but where a layout asks for them.
  */
 static int list_candidates(const question *q, cvy_format current, cvy_layer_formats candidate[MAX_CANDIDATES])
 {
@@ -163,6 +161,9 @@ static int list_candidates(const question *q, cvy_format current, cvy_layer_form
     int formats = list_formats(q, format);
     bool narrow = source->output.extent[1] * 2 < q->options->block;
     int count = 0;
+    if (blocks_batch(q)) {
+        candidate[count++] = (cvy_layer_formats){.input = format[0], .output = format[0]};
+    }
     for (int i = 0; i < formats; i++) {
         if (current == format[i] && current != CVY_FORMAT_PLAIN) {
             candidate[count++] = (cvy_layer_formats){.input = current, .output = current};
@@ -222,13 +223,14 @@ static cvy_status decide_convolution(const question *q, cvy_op_kind kind, cvy_fo
         return CVY_OK;
     }
     cvy_quality best = CVY_QUALITY_NONE;
+    cvy_quality enough = blocks_batch(q) ? CVY_QUALITY_GEMM : CVY_QUALITY_FAST;
     for (int i = 0; i < count; i++) {
         cvy_quality quality = judge(q, &candidate[i]);
         if (quality > best) {
             best = quality;
             *formats = candidate[i];
         }
-        if (best == CVY_QUALITY_FAST) {
+        if (best >= enough) {
             break;
         }
     }
@@ -248,15 +250,14 @@ static void decide_dense(const question *q, cvy_layer_formats *formats)
     }
 }
 
-/* The kind of a layer's op where it has weights; of all others CVY_OP_KIND_COUNT. */
-static cvy_op_kind find_weighted_kind(const question *q)
+cvy_op_kind cvy_layout_find_kind(const cvy_model *model, const cvy_layer *layer)
 {
-    const cvy_layer_kind *kind = q->layer->kind;
+    const cvy_layer_kind *kind = layer->kind;
     cvy_op op = {0};
     if (kind->flow != CVY_FLOW_OPS || kind->any_format) {
         return CVY_OP_KIND_COUNT;
     }
-    kind->make_op(q->layer, &q->model->layer[q->layer->input[0]].output, CVY_PASS_FORWARD, &op);
+    kind->make_op(layer, &model->layer[layer->input[0]].output, CVY_PASS_FORWARD, &op);
     return cvy_op_has_weights(op.kind) ? op.kind : CVY_OP_KIND_COUNT;
 }
 
@@ -276,9 +277,10 @@ cvy_status cvy_layout_decide(const cvy_model *model, const cvy_plan_options *opt
         }
         cvy_format current = formats_out[layer->input[0]].output;
         q.needs_dx = model->layer[layer->input[0]].kind->flow != CVY_FLOW_SOURCE;
-        cvy_op_kind weighted = find_weighted_kind(&q);
+        cvy_op_kind weighted = cvy_layout_find_kind(model, layer);
         if (cvy_op_convolves(weighted)) {
             CVY_TRY(decide_convolution(&q, weighted, current, formats));
+            formats->winograd = options->winograd ? options->winograd[i] : 0;
         } else if (weighted == CVY_OP_DENSE) {
             decide_dense(&q, formats);
         } else if (layer->kind->any_format) {

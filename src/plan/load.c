@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/yaml.h"
-#include "plan/plan.h"
+#include "plan/layout.h"
 
 static cvy_status read_format(const cvy_yaml_node *entry, const char *key, cvy_format *format)
 {
@@ -13,6 +13,33 @@ static cvy_status read_format(const cvy_yaml_node *entry, const char *key, cvy_f
     if (!name || !cvy_format_find(name, format)) {
         return cvy_yaml_fail(node ? node : entry, "%s: found '%.40s', expected the name of a format", key,
                              name ? name : "nothing");
+    }
+    return CVY_OK;
+}
+
+/* The passes that go by Winograd's algorithm: those of a convolution, each once; without the key none. */
+static cvy_status read_winograd(const cvy_yaml_node *entry, uint32_t *passes_out)
+{
+    static const cvy_op_pass known[] = {CVY_PASS_FORWARD, CVY_PASS_BACKWARD_DATA, CVY_PASS_BACKWARD_WEIGHTS};
+    const cvy_yaml_node *list = cvy_yaml_find(entry, "winograd");
+    *passes_out = 0;
+    if (!list) {
+        return CVY_OK;
+    }
+    if (cvy_yaml_node_kind(list) != CVY_YAML_SEQUENCE) {
+        return cvy_yaml_fail(list, "winograd: expected a list of passes");
+    }
+    for (int i = 0; i < cvy_yaml_size(list); i++) {
+        const char *name = cvy_yaml_text(cvy_yaml_item(list, i));
+        uint32_t found = 0;
+        for (size_t k = 0; name && k < sizeof known / sizeof known[0]; k++) {
+            found |= strcmp(name, cvy_op_pass_name(known[k])) == 0 ? 1u << known[k] : 0;
+        }
+        if (!found || *passes_out & found) {
+            return cvy_yaml_fail(list, "winograd: found '%.40s', expected passes of a convolution, each once",
+                                 name ? name : "a list");
+        }
+        *passes_out |= found;
     }
     return CVY_OK;
 }
@@ -58,6 +85,10 @@ static cvy_status read_layer(const cvy_yaml_node *entry, const cvy_model *model,
         CVY_TRY(read_format(entry, "weight", &formats->weight));
         CVY_TRY(read_format(entry, "weight-backward", &formats->weight_backward));
         CVY_TRY(read_format(entry, "gradient", &formats->gradient));
+        CVY_TRY(read_winograd(entry, &formats->winograd));
+    }
+    if (formats->winograd && cvy_layout_find_kind(model, layer) != CVY_OP_CONVOLUTION) {
+        return cvy_yaml_fail(entry, "layer %s is no convolution: it cannot go by Winograd's algorithm", layer->name);
     }
     return check_formats(entry, model, layer, formats);
 }

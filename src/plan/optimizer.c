@@ -29,6 +29,11 @@ bool cvy_optimizer_adapts(const cvy_optimizer *optimizer, int dims)
     return rules[optimizer->kind].adapts && !is_norm_or_bias(dims);
 }
 
+bool cvy_optimizer_is_local(const cvy_optimizer *optimizer)
+{
+    return optimizer->clip_norm <= 0.0 && !rules[optimizer->kind].adapts;
+}
+
 cvy_op_params_optimizer cvy_optimizer_params(const cvy_optimizer *optimizer, int dims)
 {
     cvy_op_params_optimizer params = optimizer->params;

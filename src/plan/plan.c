@@ -151,6 +151,7 @@ cvy_status cvy_plan_create(const cvy_model *model, const cvy_plan_options *optio
     }
     CVY_TRY_GOTO(status, done, cvy_layout_decide(model, options, plan->formats));
     plan->options.layouts = NULL; /* borrowed for the call */
+    plan->options.winograd = NULL;
     plan->options.formats = NULL;
     if (options->training) {
         CVY_TRY_GOTO(status, done, build_schedule(plan, CVY_SCHEDULE_TRAIN, options->batch));

@@ -50,6 +50,9 @@ int cvy_optimizer_moments(const cvy_optimizer *optimizer);
 /** Whether a rule takes the norms of a parameter of @p dims dimensions. */
 bool cvy_optimizer_adapts(const cvy_optimizer *optimizer, int dims);
 
+/** Whether a parameter can be updated as soon as its own gradient is there: no norm over more than it is needed. */
+bool cvy_optimizer_is_local(const cvy_optimizer *optimizer);
+
 /** The op's parameters for a parameter of @p dims dimensions, which may be kept out of decay. */
 cvy_op_params_optimizer cvy_optimizer_params(const cvy_optimizer *optimizer, int dims);
 
@@ -59,6 +62,7 @@ typedef enum cvy_layout_choice {
     CVY_LAYOUT_PLAIN,
     CVY_LAYOUT_CHANNELS_LAST,
     CVY_LAYOUT_BLOCKED,
+    CVY_LAYOUT_BLOCKED_INPUT, /**< and the batch goes into blocks, however few channels it has: for clocks to judge */
 } cvy_layout_choice;
 
 /** Which activations are made again in backward rather than kept. */
@@ -83,6 +87,8 @@ typedef struct cvy_plan_options {
     double average;             /**< decay of the averages of all parameters, which evaluation goes by; 0: none */
     cvy_layout_choice layout;
     const cvy_layout_choice *layouts; /**< one for each layer, in place of `layout`; borrowed; NULL: none */
+    const uint32_t *winograd;   /**< passes of each layer, as in its formats; borrowed; NULL: none */
+    bool direct_only;           /**< the clock is not asked about Winograd's algorithm */
     const struct cvy_layer_formats *formats; /**< of an earlier plan: nothing is decided; borrowed; NULL: none */
     int block;                  /**< channels in a block: 8 or 16, from the machine file */
     int data_slots;             /**< batches read ahead; each takes memory */
@@ -97,6 +103,8 @@ typedef struct cvy_layer_formats {
     cvy_format weight;          /**< of the parameter, its gradient and its optimizer state */
     cvy_format weight_backward; /**< what backward-data takes the weights in */
     cvy_format gradient;        /**< what backward-weights writes; reordered to `weight` where it differs */
+    uint32_t winograd;          /**< 1 << CVY_PASS_… for each pass of a convolution that goes by Winograd's algorithm,
+                                     with the weights as they are; a batch for which no backend can goes direct */
 } cvy_layer_formats;
 
 typedef struct cvy_plan {
@@ -131,18 +139,29 @@ void cvy_plan_memory(const cvy_plan *plan, int64_t by_role_out[CVY_BUFFER_ROLE_C
 /**
  * Choose for each layer the layout in which a training iteration is fastest by the clock: kernels are measured on this
  * machine with the threads that are set, for a few samples of the batch. The net is cut into regions where all paths
- * meet in one tensor; each region has one layout, and reorders between regions are counted.
+ * meet in one tensor; each region has one layout, and reorders between regions are counted. A convolution's pass goes
+ * by Winograd's algorithm where that is clearly faster than to sum directly, unless the options say direct only.
  *
  * Not collective. Takes a second or a few, and memory for one op at a time.
  *
- * @param[in]  options     as for cvy_plan_create(), with backends; layout, layouts and formats are not looked at
- * @param[in]  threads     that are set
- * @param[out] layouts_out one for each layer; the caller's array
+ * @param[in]  options      as for cvy_plan_create(), with backends; layout, layouts, winograd and formats do not count
+ * @param[in]  threads      that are set
+ * @param[out] layouts_out  one for each layer; the caller's array
+ * @param[out] winograd_out passes of each layer, for the plan's options; the caller's array
  */
 cvy_status cvy_layout_measure(const cvy_model *model, const cvy_plan_options *options, int threads,
-                              cvy_layout_choice *layouts_out);
+                              cvy_layout_choice *layouts_out, uint32_t *winograd_out);
 
-/** "auto", "plain", "channels-last", "blocked". Cannot fail. */
+/**
+ * The op of a layer's pass by Winograd's algorithm.
+ *
+ * @param[in]  op           of a step of @p plan, direct
+ * @param[out] winograd_out the same op otherwise; backward-data takes the weights as they are, not reordered
+ * @return false, and nothing is written, where no backend of the plan has a kernel for it
+ */
+bool cvy_plan_find_winograd(const cvy_plan *plan, int layer, const cvy_op *op, cvy_op *winograd_out);
+
+/** "auto", "plain", "channels-last", "blocked", "blocked-input". Cannot fail. */
 const char *cvy_layout_choice_name(cvy_layout_choice choice);
 
 /**

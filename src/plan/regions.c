@@ -3,7 +3,11 @@
  * equal ops once, and summed by layer. That is done for each layout. Then the net is cut where it is narrow, and the
  * shortest way through the regions is found (Viterbi): a region costs what its layers took in a layout, a change of
  * layout between two regions a reorder of the tensor between them and one of its gradient. What comes out is planned
- * and measured in turn, and is taken only where it beats every single layout.
+ * and measured in turn, and is taken only where it beats every single layout. Blocks come twice: with the batch as it
+ * is, and with the batch in blocks, too, which padding makes slow or the lack of a kernel for few channels fast.
+ *
+ * A pass of a convolution for which a backend also has Winograd's algorithm is measured both ways, and counts as the
+ * one that is taken; so layouts that have kernels for it compete with those that have not.
  */
 #include <math.h>
 #include <string.h>
@@ -13,23 +17,50 @@
 #include "base/memory.h"
 #include "plan/plan.h"
 
-static const cvy_layout_choice layouts[] = {CVY_LAYOUT_BLOCKED, CVY_LAYOUT_CHANNELS_LAST, CVY_LAYOUT_PLAIN};
+static const cvy_layout_choice layouts[] = {CVY_LAYOUT_BLOCKED, CVY_LAYOUT_CHANNELS_LAST, CVY_LAYOUT_PLAIN,
+                                            CVY_LAYOUT_BLOCKED_INPUT};
 enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
 
 /* What a thread should have to do in a measured iteration: below, kernels are too short for the clock. */
 static const double work_flop = 4e9;
+
+/* Winograd's algorithm rounds less well: it is taken where it needs at most this share of the time. */
+static const double worthwhile = 0.97;
 
 typedef struct survey {
     const cvy_model *model;
     cvy_plan_options options; /* of the measured plans */
     cvy_stopwatch stopwatch;
     double *seconds[LAYOUTS]; /* of each layer, in each layout; infinite where nobody runs it */
+    uint32_t *winograd[LAYOUTS]; /* passes of each layer that are faster so, in each layout */
     bool *narrow;
     int *way[LAYOUTS];        /* of the region that ends in a narrow layer: the layout of the region before */
 } survey;
 
-/* Measure the plan that the options make, without its updates, which no layout changes; seconds by layer. */
-static cvy_status measure_plan(survey *s, double *by_layer, double *total_out)
+/* What a step takes, the faster way; notes where that is Winograd's. */
+static cvy_status measure_step(survey *s, const cvy_plan *plan, const cvy_step *step, uint32_t *winograd,
+                               double *seconds_out)
+{
+    const cvy_op *op = &plan->schedule[CVY_SCHEDULE_TRAIN].op[step->op];
+    cvy_op other;
+    double other_s;
+    CVY_TRY(cvy_stopwatch_measure(&s->stopwatch, op, seconds_out));
+    if (s->options.direct_only || step->layer < 0 || !cvy_plan_find_winograd(plan, step->layer, op, &other)) {
+        return CVY_OK;
+    }
+    CVY_TRY(cvy_stopwatch_measure(&s->stopwatch, &other, &other_s));
+    if (other_s <= worthwhile * *seconds_out) {
+        *seconds_out = other_s;
+        winograd[step->layer] |= 1u << op->pass;
+    }
+    return CVY_OK;
+}
+
+/*
+ * Measure the plan that the options make, without its updates, which no layout changes; seconds by layer, and passes
+ * that go by Winograd's algorithm, which are none before.
+ */
+static cvy_status measure_plan(survey *s, double *by_layer, uint32_t *winograd, double *total_out)
 {
     cvy_plan *plan = NULL;
     double total = 0.0;
@@ -40,7 +71,7 @@ static cvy_status measure_plan(survey *s, double *by_layer, double *total_out)
         const cvy_step *step = &schedule->step[i];
         double seconds = 0.0;
         if (step->op >= 0 && step->phase != CVY_PHASE_UPDATE) {
-            CVY_TRY_GOTO(status, done, cvy_stopwatch_measure(&s->stopwatch, &schedule->op[step->op], &seconds));
+            CVY_TRY_GOTO(status, done, measure_step(s, plan, step, winograd, &seconds));
         }
         if (by_layer && step->layer >= 0) {
             by_layer[step->layer] += seconds;
@@ -58,7 +89,7 @@ static cvy_status measure_layout(survey *s, int layout, double *total_out)
 {
     s->options.layouts = NULL;
     s->options.layout = layouts[layout];
-    cvy_status status = measure_plan(s, s->seconds[layout], total_out);
+    cvy_status status = measure_plan(s, s->seconds[layout], s->winograd[layout], total_out);
     if (status == CVY_ERR_INFEASIBLE) {
         for (int i = 0; i < s->model->layers; i++) {
             s->seconds[layout][i] = INFINITY;
@@ -72,7 +103,8 @@ static cvy_status measure_layout(survey *s, int layout, double *total_out)
 static cvy_format find_format(const survey *s, int layout)
 {
     switch (layouts[layout]) {
-    case CVY_LAYOUT_BLOCKED: return s->options.block == 16 ? CVY_FORMAT_C16 : CVY_FORMAT_C8;
+    case CVY_LAYOUT_BLOCKED:
+    case CVY_LAYOUT_BLOCKED_INPUT: return s->options.block == 16 ? CVY_FORMAT_C16 : CVY_FORMAT_C8;
     case CVY_LAYOUT_CHANNELS_LAST: return CVY_FORMAT_CHANNELS_LAST;
     default: return CVY_FORMAT_PLAIN;
     }
@@ -87,7 +119,7 @@ static cvy_status measure_change(survey *s, int layer, int from, int to, double 
     *seconds_out = 0.0;
     other.format = find_format(s, to);
     one.shape.extent[0] = other.shape.extent[0] = s->options.batch;
-    if (from == to || !cvy_tensor_format_fits(&one) || !cvy_tensor_format_fits(&other)) {
+    if (one.format == other.format || !cvy_tensor_format_fits(&one) || !cvy_tensor_format_fits(&other)) {
         return CVY_OK;
     }
     cvy_op op = {.kind = CVY_OP_REORDER, .pass = CVY_PASS_FORWARD};
@@ -122,7 +154,10 @@ static cvy_status extend_way(survey *s, int border, int to, const double *before
 /* Forward over the regions, then back along the ways. */
 static cvy_status find_way(survey *s, cvy_layout_choice *choice_out)
 {
-    double cost[LAYOUTS] = {0};
+    double cost[LAYOUTS];
+    for (int k = 0; k < LAYOUTS; k++) {
+        cost[k] = s->seconds[k][0]; /* the batch into the format that the first layer takes */
+    }
     for (int i = 1; i < s->model->layers; i++) {
         if (s->narrow[i - 1] && i > 1) {
             double next[LAYOUTS];
@@ -147,7 +182,7 @@ static cvy_status find_way(survey *s, cvy_layout_choice *choice_out)
     return CVY_OK;
 }
 
-static cvy_status choose(survey *s, cvy_layout_choice *choice_out)
+static cvy_status choose(survey *s, cvy_layout_choice *choice_out, uint32_t *winograd_out)
 {
     double total[LAYOUTS], mixed_s;
     int best = 0;
@@ -157,9 +192,11 @@ static cvy_status choose(survey *s, cvy_layout_choice *choice_out)
     }
     CVY_TRY(find_way(s, choice_out));
     s->options.layouts = choice_out;
-    CVY_TRY(measure_plan(s, NULL, &mixed_s));
+    memset(winograd_out, 0, sizeof *winograd_out * (size_t)s->model->layers);
+    CVY_TRY(measure_plan(s, NULL, winograd_out, &mixed_s));
     for (int i = 0; mixed_s >= total[best] && i < s->model->layers; i++) {
         choice_out[i] = layouts[best];
+        winograd_out[i] = s->winograd[best][i];
     }
     return CVY_OK;
 }
@@ -175,7 +212,7 @@ static int64_t count_samples(const cvy_model *model, const cvy_plan_options *opt
 }
 
 cvy_status cvy_layout_measure(const cvy_model *model, const cvy_plan_options *options, int threads,
-                              cvy_layout_choice *layouts_out)
+                              cvy_layout_choice *layouts_out, uint32_t *winograd_out)
 {
     size_t layers = (size_t)model->layers;
     cvy_status status = CVY_ERR_MEMORY;
@@ -187,21 +224,24 @@ cvy_status cvy_layout_measure(const cvy_model *model, const cvy_plan_options *op
     s.options.micro_batches = 1;
     s.options.recompute = CVY_RECOMPUTE_NONE;
     s.options.data_slots = 0;
+    s.options.winograd = NULL;
     s.options.formats = NULL;
     s.narrow = cvy_calloc(layers, sizeof *s.narrow);
     bool whole = s.narrow != NULL;
     for (int i = 0; i < LAYOUTS; i++) {
         s.seconds[i] = cvy_calloc(layers, sizeof(double));
         s.way[i] = cvy_calloc(layers, sizeof(int));
-        whole = whole && s.seconds[i] && s.way[i];
+        s.winograd[i] = cvy_calloc(layers, sizeof(uint32_t));
+        whole = whole && s.seconds[i] && s.way[i] && s.winograd[i];
     }
     CVY_TRY_GOTO(status, done, whole ? CVY_OK : CVY_ERR_MEMORY);
     CVY_TRY_GOTO(status, done, cvy_model_find_narrow(model, s.narrow));
-    status = choose(&s, layouts_out);
+    status = choose(&s, layouts_out, winograd_out);
 done:
     for (int i = 0; i < LAYOUTS; i++) {
         cvy_free(s.seconds[i]);
         cvy_free(s.way[i]);
+        cvy_free(s.winograd[i]);
     }
     cvy_free(s.narrow);
     cvy_stopwatch_clear(&s.stopwatch);

@@ -6,6 +6,18 @@
 #include "base/text.h"
 #include "plan/plan.h"
 
+static void print_winograd(cvy_text *text, uint32_t passes)
+{
+    const char *before = ", winograd: [";
+    for (int pass = 0; pass < CVY_PASS_COUNT; pass++) {
+        if (passes >> pass & 1u) {
+            cvy_text_add(text, "%s%s", before, cvy_op_pass_name((cvy_op_pass)pass));
+            before = ", ";
+        }
+    }
+    cvy_text_add(text, "%s", passes ? "]" : "");
+}
+
 static void print_layer(cvy_text *text, const cvy_layer *layer, const cvy_layer_formats *formats)
 {
     cvy_text_add(text, "  - {layer: \"%s\", input: %s, output: %s", layer->name, cvy_format_name(formats->input),
@@ -13,6 +25,7 @@ static void print_layer(cvy_text *text, const cvy_layer *layer, const cvy_layer_
     if (layer->parameters > 0) {
         cvy_text_add(text, ", weight: %s, weight-backward: %s, gradient: %s", cvy_format_name(formats->weight),
                      cvy_format_name(formats->weight_backward), cvy_format_name(formats->gradient));
+        print_winograd(text, formats->winograd);
     }
     cvy_text_add(text, "}\n");
 }

@@ -248,11 +248,18 @@ static cvy_status name_diverged_layer(const cvy_executor *e, const iteration *it
                     (long long)it->run.step);
 }
 
-/* The gradients that have not been used yet, from the loss back: the first that is not finite names the layer. */
+/*
+ * The gradients of an update that failed and of those right behind it are all there still: from the loss back, the
+ * first that is not finite names the layer. Updates before it have been made; a step from NaN has not.
+ */
 static cvy_status name_diverged_gradient(const cvy_executor *e, const iteration *it, int failed)
 {
     const cvy_schedule *s = it->schedule;
-    for (int i = s->steps - 1; i >= failed; i--) {
+    int last = failed;
+    while (last + 1 < s->steps && s->step[last + 1].phase == CVY_PHASE_UPDATE) {
+        last++;
+    }
+    for (int i = last; i >= failed; i--) {
         const cvy_step *step = &s->step[i];
         const cvy_op *op = step->op >= 0 ? &s->op[step->op] : NULL;
         const cvy_buffer *gradient = &s->buffer[s->use[step->first_use].buffer];

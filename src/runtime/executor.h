@@ -71,6 +71,14 @@ const cvy_step_profile *cvy_executor_profile(const cvy_executor *executor, cvy_s
 /** Start the profiles anew. */
 void cvy_executor_reset_profile(cvy_executor *executor);
 
+/**
+ * Measure what the walk over a schedule takes a step: the clock, checks and calls, with kernels that do nothing.
+ *
+ * Parameters stay; what lives for an iteration does not. No timeline may be set.
+ * @param[out] step_s_out seconds a step
+ */
+cvy_status cvy_executor_measure_overhead(cvy_executor *executor, cvy_schedule_kind kind, double *step_s_out);
+
 /** Note every step in a timeline from now on; NULL stops that. Borrowed. */
 void cvy_executor_set_timeline(cvy_executor *executor, cvy_timeline *timeline);
 

@@ -74,9 +74,16 @@ cvy_status cvy_rates_measure(const cvy_backend_chain *backends, cvy_rates *rates
     return measure_triad(&rates_out->bandwidth_Bps);
 }
 
+/*
+ * Winograd's tiles of 4 x 4 outputs take 6 x 6 products where 3 x 3 taps summed directly take 144 (Lavin and Gray,
+ * arXiv:1509.09308, 4.3); the transforms around them are not counted.
+ */
+static const double winograd_share = 36.0 / 144.0;
+
 double cvy_floor_op_s(const cvy_op *op, const cvy_rates *rates)
 {
-    return fmax(cvy_op_flop(op) / rates->flops, cvy_op_bytes(op) / rates->bandwidth_Bps);
+    double flop = cvy_op_flop(op) * (cvy_op_by_winograd(op) ? winograd_share : 1.0);
+    return fmax(flop / rates->flops, cvy_op_bytes(op) / rates->bandwidth_Bps);
 }
 
 double cvy_floor_s(const cvy_schedule *schedule, const cvy_rates *rates, double *step_s_out)
@@ -106,18 +113,30 @@ static bool is_product(const cvy_schedule *s, const cvy_step *step)
     return step->op >= 0 && step->layer >= 0 && step->micro_batch == 0 && cvy_op_has_weights(s->op[step->op].kind);
 }
 
-static cvy_status measure_products(best_passes *best, const cvy_schedule *s)
+static cvy_status measure_product_op(best_passes *best, int layer, const cvy_op *op)
 {
+    double seconds;
+    double *fastest = &best->seconds[layer][op->pass];
+    CVY_TRY(cvy_stopwatch_measure(&best->stopwatch, op, &seconds));
+    *fastest = *fastest > 0.0 ? fmin(*fastest, seconds) : seconds;
+    return CVY_OK;
+}
+
+/* Each as it is in the plan, and by Winograd's algorithm where that may be. */
+static cvy_status measure_products(best_passes *best, const cvy_plan *plan)
+{
+    const cvy_schedule *s = &plan->schedule[CVY_SCHEDULE_TRAIN];
     for (int i = 0; i < s->steps; i++) {
         const cvy_step *step = &s->step[i];
-        double seconds;
+        cvy_op other;
         if (!is_product(s, step)) {
             continue;
         }
         const cvy_op *op = &s->op[step->op];
-        double *fastest = &best->seconds[step->layer][op->pass];
-        CVY_TRY(cvy_stopwatch_measure(&best->stopwatch, op, &seconds));
-        *fastest = *fastest > 0.0 ? fmin(*fastest, seconds) : seconds;
+        CVY_TRY(measure_product_op(best, step->layer, op));
+        if (!plan->options.direct_only && cvy_plan_find_winograd(plan, step->layer, op, &other)) {
+            CVY_TRY(measure_product_op(best, step->layer, &other));
+        }
     }
     return CVY_OK;
 }
@@ -130,7 +149,7 @@ static cvy_status measure_layout(best_passes *best, const cvy_plan *plan, cvy_la
     options.layout = layout;
     cvy_status status = cvy_plan_create(plan->model, &options, &other);
     if (status == CVY_OK) {
-        status = measure_products(best, &other->schedule[CVY_SCHEDULE_TRAIN]);
+        status = measure_products(best, other);
     }
     cvy_plan_destroy(&other);
     return status == CVY_ERR_INFEASIBLE ? CVY_OK : status;
@@ -160,14 +179,15 @@ static double sum_floor(const best_passes *best, const cvy_schedule *s, const cv
 
 cvy_status cvy_floor_measure(const cvy_plan *plan, const cvy_rates *rates, double *step_s_out, double *floor_out)
 {
-    static const cvy_layout_choice layouts[] = {CVY_LAYOUT_BLOCKED, CVY_LAYOUT_CHANNELS_LAST, CVY_LAYOUT_PLAIN};
+    static const cvy_layout_choice layouts[] = {CVY_LAYOUT_BLOCKED, CVY_LAYOUT_CHANNELS_LAST, CVY_LAYOUT_PLAIN,
+                                                CVY_LAYOUT_BLOCKED_INPUT};
     best_passes best = {.stopwatch = {.chain = &plan->options.backends, .effort = CVY_MEASURE_QUICK}};
     cvy_status status = CVY_ERR_MEMORY;
     best.seconds = cvy_calloc((size_t)plan->model->layers, sizeof *best.seconds);
     if (!best.seconds) {
         goto done;
     }
-    CVY_TRY_GOTO(status, done, measure_products(&best, &plan->schedule[CVY_SCHEDULE_TRAIN]));
+    CVY_TRY_GOTO(status, done, measure_products(&best, plan));
     for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
         CVY_TRY_GOTO(status, done, measure_layout(&best, plan, layouts[i]));
     }

@@ -15,7 +15,7 @@ typedef struct cvy_rates {
 /** Measure both, the best of several runs, in under a second. Takes 200 MB meanwhile. */
 cvy_status cvy_rates_measure(const cvy_backend_chain *backends, cvy_rates *rates_out);
 
-/** The floor of one op: max(flop / flops, bytes / bandwidth). */
+/** The floor of one op: max(flop / flops, bytes / bandwidth); by Winograd's algorithm a convolution has a quarter. */
 double cvy_floor_op_s(const cvy_op *op, const cvy_rates *rates);
 
 /**
@@ -27,8 +27,8 @@ double cvy_floor_s(const cvy_schedule *schedule, const cvy_rates *rates, double 
 
 /**
  * The floor by the best primitives: each convolution and dense product as fast as the fastest of its kernels over all
- * layouts, measured by itself at the plan's batch; of every other pass its bytes at the bandwidth. Reorders do not
- * count. A lower bound for whatever composes these primitives.
+ * layouts, and by Winograd's algorithm unless the plan is direct only, measured by itself at the plan's batch; of every
+ * other pass its bytes at the bandwidth. Reorders do not count. A lower bound for whatever composes these primitives.
  *
  * Measures for a while: about as long as a dozen iterations.
  *

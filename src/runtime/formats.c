@@ -35,6 +35,7 @@ static uint64_t hash_question(const question *q)
     hash = cvy_hash_word(hash, (uint64_t)wanted->block);
     hash = cvy_hash_text(hash, topology.processor);
     hash = cvy_hash_text(hash, wanted->backends.backend[0]->name);
+    hash = cvy_hash_text(hash, wanted->direct_only ? "direct" : "winograd");
     return cvy_hash_text(hash, CVY_VERSION);
 }
 
@@ -45,7 +46,17 @@ static char *find_path(const question *q)
     return cvy_path_join(q->options->cache, name);
 }
 
-/* A plan with the formats of a file; CVY_ERR_INPUT where the file is not for this model and machine. */
+/* Formats of a file that are none for the question: Winograd's algorithm, where it was said to sum directly. */
+static cvy_status check_directness(const question *q, const char *path, const cvy_layer_formats *formats)
+{
+    for (int i = 0; q->wanted->direct_only && i < q->model->layers; i++) {
+        CVY_REQUIRE(!formats[i].winograd, CVY_ERR_INPUT, "%s: layer %s goes by Winograd's algorithm", path,
+                    q->model->layer[i].name);
+    }
+    return CVY_OK;
+}
+
+/* A plan with the formats of a file; CVY_ERR_INPUT where the file is not for this model, machine and question. */
 static cvy_status plan_from(const question *q, const char *path, cvy_plan **plan_out)
 {
     cvy_layer_formats *formats = cvy_calloc((size_t)q->model->layers, sizeof *formats);
@@ -55,6 +66,7 @@ static cvy_status plan_from(const question *q, const char *path, cvy_plan **plan
     }
     cvy_status status = cvy_plan_load_formats(path, q->model, with.block, formats);
     with.formats = formats;
+    status = status == CVY_OK ? check_directness(q, path, formats) : status;
     if (status == CVY_OK) {
         status = cvy_plan_create(q->model, &with, plan_out);
     }
@@ -86,17 +98,20 @@ static void tell_measuring(const question *q)
 static cvy_status plan_by_clock(const question *q, cvy_plan **plan_out)
 {
     cvy_layout_choice *layouts = cvy_calloc((size_t)q->model->layers, sizeof *layouts);
+    uint32_t *winograd = cvy_calloc((size_t)q->model->layers, sizeof *winograd);
     cvy_plan_options with = *q->wanted;
-    if (!layouts) {
-        return CVY_ERR_MEMORY;
+    with.layouts = layouts;
+    with.winograd = winograd;
+    cvy_status status = CVY_ERR_MEMORY;
+    if (!layouts || !winograd) {
+        goto done;
     }
     tell_measuring(q);
-    cvy_status status = cvy_layout_measure(q->model, q->wanted, q->threads, layouts);
-    with.layouts = layouts;
-    if (status == CVY_OK) {
-        status = cvy_plan_create(q->model, &with, plan_out);
-    }
+    CVY_TRY_GOTO(status, done, cvy_layout_measure(q->model, q->wanted, q->threads, layouts, winograd));
+    status = cvy_plan_create(q->model, &with, plan_out);
+done:
     cvy_free(layouts);
+    cvy_free(winograd);
     return status;
 }
 

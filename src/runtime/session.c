@@ -88,6 +88,7 @@ static void set_threads(cvy_session *session, const cvy_train_options *options)
     session->threads = options->threads ? options->threads : session->cores;
     omp_set_dynamic(0);
     omp_set_num_threads(session->threads);
+    session->bound = options->pin ? cvy_threads_bind(session->threads) : NULL;
 }
 
 /* What the loss compares with, by its op. */
@@ -184,6 +185,7 @@ static cvy_status make_plan(cvy_session *session, const cvy_train_options *optio
                                .dtype = options->double_precision ? CVY_F64 : CVY_F32,
                                .micro_batches = options->micro_batches,
                                .training = training,
+                               .direct_only = options->deterministic_kernels,
                                .optimizer = choose_optimizer(options),
                                .average = training ? options->ema : 0.0,
                                .block = cvy_device_block(&session->machine.device),
@@ -238,6 +240,7 @@ void cvy_session_close(cvy_session *session)
     cvy_plan_destroy(&session->plan);
     cvy_data_close(&session->data);
     cvy_comm_close(&session->comm);
+    cvy_threads_release(&session->bound);
 }
 
 cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_options *options, cvy_split split,
@@ -251,5 +254,8 @@ cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_option
                                  .slots = DATA_SLOTS,
                                  .threads = options->data_threads,
                                  .memory = cvy_executor_slots(session->executor)};
-    return cvy_loader_create(session->data, &wanted, loader_out);
+    cvy_threads_pause(session->bound); /* its threads go where there is room */
+    cvy_status status = cvy_loader_create(session->data, &wanted, loader_out);
+    cvy_threads_resume(session->bound);
+    return status;
 }

@@ -7,6 +7,7 @@
 #include "data/loader.h"
 #include "machine/machine.h"
 #include "runtime/executor.h"
+#include "runtime/threads.h"
 
 typedef struct cvy_session {
     const cvy_model *model;
@@ -15,6 +16,7 @@ typedef struct cvy_session {
     cvy_data *data;            /**< NULL where random numbers will do */
     cvy_plan *plan;
     cvy_executor *executor;
+    cvy_threads *bound;        /**< NULL: the threads are not */
     int threads, cores;
     bool classes;              /**< the loss counts correct predictions */
     cvy_shape label;           /**< of a sample, n = 1: its class, a map of classes, or values */

@@ -132,6 +132,7 @@ static void summarise(const cvy_session *session, const measuring *m, double *ro
     out->peak_memory_bytes = (int64_t)usage.ru_maxrss * 1024;
     out->tensor_bytes = session->plan->persistent_bytes + session->plan->transient_bytes;
     out->threads = session->threads;
+    out->steps = session->plan->schedule[CVY_SCHEDULE_TRAIN].steps;
     out->format_changes = session->plan->format_changes;
 }
 
@@ -174,6 +175,8 @@ cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_option
     CVY_TRY_GOTO(status, done, run_iterations(&session, options, &m));
     summarise(&session, &m, room, &out); /* the resident set is read before the rates take memory of their own */
     CVY_TRY_GOTO(status, done, measure_floors(&session, effort, &out));
+    CVY_TRY_GOTO(status, done,
+                 cvy_executor_measure_overhead(session.executor, CVY_SCHEDULE_TRAIN, &out.step_overhead_s));
     *throughput_out = out;
 done:
     cvy_free(m.samples);

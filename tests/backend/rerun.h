@@ -1,6 +1,7 @@
 /*
- * One kernel run twice on the same memory, what it writes poisoned in between, against the reference in double. The
- * second run is what a training does: a library that prepares memory when it first sees an address cannot hide there.
+ * One kernel run twice on the same memory, what it writes and its scratch poisoned before, against the reference in
+ * double. The second run is what a training does: a library that prepares memory when it first sees an address cannot
+ * hide there.
  */
 #ifndef CVY_TESTS_BACKEND_RERUN_H
 #define CVY_TESTS_BACKEND_RERUN_H
@@ -17,12 +18,14 @@ static inline cvy_status run_twice(const cvy_op *op, void *const *data, const cv
     cvy_arena scratch = {0};
     CVY_TRY(cvy_backend_onednn.create(op, &kernel));
     assert_int_equal(cvy_arena_create(cvy_kernel_scratch_bytes(kernel), &scratch), CVY_OK);
+    memset(scratch.base, 0xFF, cvy_kernel_scratch_bytes(kernel));
     cvy_status status = cvy_kernel_run(kernel, data, scratch.base, run);
     for (int i = 0; i < op->operands; i++) {
         if (op->operand[i].access == CVY_ACCESS_WRITE) {
             fill_operand(op, i, data[i]);
         }
     }
+    memset(scratch.base, 0xFF, cvy_kernel_scratch_bytes(kernel));
     if (status == CVY_OK) {
         status = cvy_kernel_run(kernel, data, scratch.base, run);
     }

@@ -172,18 +172,21 @@ static inline void fill_operand(const cvy_op *op, int i, void *data)
     }
 }
 
-/* Memory for each operand of an op. */
+/* Memory for each operand of an op, aligned as in a plan. */
 typedef struct test_operands {
     void *data[CVY_MAX_OPERANDS];
+    void *owned[CVY_MAX_OPERANDS];
 } test_operands;
 
 /* Take memory for the operands and fill them. */
 static inline test_operands create_operands(const cvy_op *op)
 {
-    test_operands operands = {{NULL}};
+    test_operands operands = {{NULL}, {NULL}};
     for (int i = 0; i < op->operands; i++) {
-        operands.data[i] = cvy_calloc(1, (size_t)cvy_tensor_bytes(&op->operand[i].tensor));
-        assert_non_null(operands.data[i]);
+        operands.owned[i] = cvy_calloc(1, (size_t)cvy_tensor_bytes(&op->operand[i].tensor) + CVY_ARENA_ALIGNMENT);
+        assert_non_null(operands.owned[i]);
+        size_t past = (uintptr_t)operands.owned[i] % CVY_ARENA_ALIGNMENT;
+        operands.data[i] = (char *)operands.owned[i] + (past ? CVY_ARENA_ALIGNMENT - past : 0);
         fill_operand(op, i, operands.data[i]);
     }
     return operands;
@@ -192,8 +195,8 @@ static inline test_operands create_operands(const cvy_op *op)
 static inline void destroy_operands(test_operands *operands)
 {
     for (int i = 0; i < CVY_MAX_OPERANDS; i++) {
-        cvy_free(operands->data[i]);
-        operands->data[i] = NULL;
+        cvy_free(operands->owned[i]);
+        operands->owned[i] = operands->data[i] = NULL;
     }
 }
 
@@ -250,10 +253,13 @@ static inline bool padding_is_zero(const cvy_tensor *tensor, const void *data)
     return zero;
 }
 
-/* The same op with all operands plain and in double: what the reference runs. */
+/* The same op with all operands plain and in double, and summed directly: what the reference runs. */
 static inline cvy_op make_reference_op(const cvy_op *op)
 {
     cvy_op reference = *op;
+    if (cvy_op_by_winograd(op)) {
+        reference.params.window.winograd = false;
+    }
     for (int i = 0; i < op->operands; i++) {
         cvy_tensor *tensor = &reference.operand[i].tensor;
         tensor->format = CVY_FORMAT_PLAIN;

@@ -38,6 +38,8 @@ static const test_shape large_shapes[] = {
     CASE("large dropout", DROPOUT(0.4, 9), DIMS(1, 45, 13, 19)),
     CASE("large dropout of vectors", DROPOUT(0.7, 2), DIMS(3, 4099)),
     CASE("large max pool", POOL_MAX(SQUARE(3, 2, 1, 1)), DIMS(1, 21, 9, 131)),
+    CASE("large max pool, stride 1", POOL_MAX(SQUARE(3, 1, 1, 1)), DIMS(2, 21, 13, 70)),
+    CASE("max pool 3-D, padded", POOL_MAX(CUBE(2, 1, 1, 1)), DIMS(1, 9, 4, 5, 6)),
     CASE("wide max pool", POOL_MAX(SQUARE(2, 2, 1, 0)), DIMS(1, 600, 7, 6)),
     CASE("large average pool", POOL_AVERAGE(false, SQUARE(3, 2, 1, 1)), DIMS(1, 21, 9, 131)),
     CASE("max pool with more padding than a stride", POOL_MAX(SQUARE(7, 2, 1, 3)), DIMS(2, 9, 11, 13)),
@@ -162,12 +164,9 @@ static void test_leaves_double_to_others(void **state)
 /* Memory of its own with the same values. */
 static test_operands clone_operands(const cvy_op *op, const test_operands *source)
 {
-    test_operands operands = {{NULL}};
+    test_operands operands = create_operands(op);
     for (int i = 0; i < op->operands; i++) {
-        size_t bytes = (size_t)cvy_tensor_bytes(&op->operand[i].tensor);
-        operands.data[i] = cvy_calloc(1, bytes);
-        assert_non_null(operands.data[i]);
-        memcpy(operands.data[i], source->data[i], bytes);
+        memcpy(operands.data[i], source->data[i], (size_t)cvy_tensor_bytes(&op->operand[i].tensor));
     }
     return operands;
 }

@@ -211,7 +211,8 @@ static void test_strided_1x1_gradient_is_right_every_time(void **state)
         cvy_tensor dw = {.shape = CVY_SHAPE(24, channels, 1, 1), .format = CVY_FORMAT_W_I8O8};
         cvy_op op = {.kind = CVY_OP_CONVOLUTION, .pass = CVY_PASS_BACKWARD_WEIGHTS};
         cvy_run run = {.samples = 8};
-        op.params.window = (cvy_op_params_window){{{1, 1, 1}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}}, 1, false};
+        op.params.window = (cvy_op_params_window){.window = {{1, 1, 1}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
+                                                  .groups = 1};
         assert_int_equal(cvy_op_add(&op, CVY_ROLE_X, &x), CVY_OK);
         assert_int_equal(cvy_op_add(&op, CVY_ROLE_DY, &dy), CVY_OK);
         assert_int_equal(cvy_op_add(&op, CVY_ROLE_DW, &dw), CVY_OK);

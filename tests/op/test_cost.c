@@ -193,6 +193,7 @@ static void test_hash_ignores_what_is_not_said(void **state)
     copy.relu = op.relu;
     copy.params.window.groups = op.params.window.groups;
     copy.params.window.count_padding = op.params.window.count_padding;
+    copy.params.window.winograd = op.params.window.winograd;
     copy.params.window.window = op.params.window.window;
     copy.operands = op.operands;
     for (int i = 0; i < op.operands; i++) {
@@ -258,6 +259,7 @@ static void test_hash_differs_with_each_field_of_a_convolution(void **state)
     }
     VARY(&known, op, params.window.groups, 2);
     VARY(&known, op, params.window.count_padding, true);
+    VARY(&known, op, params.window.winograd, true);
     VARY(&known, op, operands, 3);
     for (int i = 0; i < op.operands; i++) {
         VARY(&known, op, operand[i].role, CVY_ROLE_MOMENT2);

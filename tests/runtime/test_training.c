@@ -137,6 +137,52 @@ static void test_nan_is_named_by_its_layer(void **state)
     cvy_model_destroy(&model);
 }
 
+/* A step on eight images of stripes. */
+static void run_step(cvy_executor *executor, int step)
+{
+    static const int32_t label[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    float x[8 * 28 * 28];
+    for (int k = 0; k < 8 * 28 * 28; k++) {
+        x[k] = (float)(k % 11) * 0.1f;
+    }
+    const cvy_executor_batch batch = {x, label, 8};
+    const cvy_run run = {.step = step, .samples = 8, .loss_scale = 0.125, .learning_rate = 0.1, .update = step + 1};
+    cvy_executor_result result;
+    assert_int_equal(cvy_executor_run(executor, CVY_SCHEDULE_TRAIN, &batch, &run, &result), CVY_OK);
+    assert_true(result.loss > 0.0);
+}
+
+/* Two steps with a measurement of the walk between them leave the weights and velocities of two; it counts as none. */
+static void test_measuring_the_walk_changes_nothing_that_stays(void **state)
+{
+    (void)state;
+    cvy_model *model = open_model("lenet5");
+    cvy_session session[2];
+    cvy_train_options options = small_options();
+    for (int i = 0; i < 2; i++) {
+        double step_s = 0.0;
+        assert_int_equal(cvy_session_open(model, &options, NULL, true, false, &session[i]), CVY_OK);
+        cvy_executor *executor = session[i].executor;
+        assert_int_equal(cvy_executor_initialise(executor, 1), CVY_OK);
+        run_step(executor, 0);
+        if (i == 1) {
+            assert_int_equal(cvy_executor_measure_overhead(executor, CVY_SCHEDULE_TRAIN, &step_s), CVY_OK);
+            assert_true(step_s > 0.0);
+        }
+        run_step(executor, 1);
+        assert_int_equal(cvy_executor_profile(executor, CVY_SCHEDULE_TRAIN)[0].calls, 2);
+    }
+    const cvy_state *plain = cvy_executor_state(session[0].executor);
+    const cvy_state *measured = cvy_executor_state(session[1].executor);
+    for (int i = 0; i < plain->count; i++) {
+        const cvy_state_tensor *a = &plain->tensor[i], *b = &measured->tensor[i];
+        assert_memory_equal(a->data, b->data, (size_t)cvy_tensor_bytes(&a->tensor));
+    }
+    cvy_session_close(&session[0]);
+    cvy_session_close(&session[1]);
+    cvy_model_destroy(&model);
+}
+
 /* Rates by hand: 100 samples an epoch, 10 epochs, one of warm-up. */
 static void test_learning_rates_follow_their_formulas(void **state)
 {
@@ -232,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_averages_are_what_is_evaluated),
         cmocka_unit_test(test_steps_count_the_samples_of_incomplete_batches),
         cmocka_unit_test(test_nan_is_named_by_its_layer),
+        cmocka_unit_test(test_measuring_the_walk_changes_nothing_that_stays),
         cmocka_unit_test(test_learning_rates_follow_their_formulas),
         cmocka_unit_test(test_milestones_must_rise),
         cmocka_unit_test(test_the_base_rate_grows_with_the_batch),

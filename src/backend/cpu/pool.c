@@ -1,7 +1,8 @@
 /*
  * Max and average pooling, both passes, over every activation format. An output row is worked on in segments that stay
  * in the first-level cache; for each position of the window (a tap), in kd,kh,kw order, all outputs of the segment
- * whose input is inside take it in one loop: along channels where they lie innermost, along w in plain format.
+ * whose input is inside take it in one loop: along channels where they lie innermost, along w in plain format. The
+ * maxima of the usual windows are found in registers where channels lie innermost (pool_max.h).
  *
  * Backward, a thread owns a strip of a sample, since windows overlap: no two threads add to one element, and the order
  * of additions is that of the outputs. A relu's gradient is taken on the way: of max pooling where y, which is small,
@@ -9,7 +10,7 @@
  */
 #include <string.h>
 
-#include "backend/cpu/pool_geometry.h"
+#include "backend/cpu/pool_max.h"
 #include "backend/cpu/vector.h"
 #include "base/checked.h"
 
@@ -134,6 +135,23 @@ static void average_segment(const cvy_pool *pool, const cvy_pool_segment *segmen
     }
 }
 
+static void find_largest(const cvy_pool *pool, const cvy_pool_segment *segment, const float *x, segment_values *all)
+{
+    int64_t lanes = segment->to.lanes;
+    if (cvy_pool_max_fits(pool)) {
+        cvy_pool_max_find(pool, segment, x, all->value, all->index);
+        return;
+    }
+    for (int64_t i = 0; i < (segment->last - segment->first) * lanes; i++) {
+        all->value[i] = 0;
+        all->index[i] = -1;
+    }
+    for (cvy_pool_tap tap = {.index = -1}; cvy_pool_next_tap(pool, segment, &tap);) {
+        int64_t at = (tap.first - segment->first) * lanes;
+        take_larger(x + tap.offset, &tap, all->value + at, all->index + at);
+    }
+}
+
 /* NaN stays. */
 CVY_VECTOR static void rectify(float *value, int64_t count)
 {
@@ -143,29 +161,37 @@ CVY_VECTOR static void rectify(float *value, int64_t count)
     }
 }
 
+/* Winners are zero in the padding. */
+static void store_winners(const cvy_pool_segment *segment, const cvy_pool_rows *rows, const int32_t *index,
+                          uint8_t *window)
+{
+    int64_t lanes = segment->to.lanes, valid = segment->to.valid;
+    for (int64_t row = 0; row < rows->count; row++) {
+        for (int64_t i = 0; i < rows->width; i++) {
+            window[rows->offset + row * rows->stride + i] = (uint8_t)index[row * lanes + i];
+        }
+    }
+    for (int64_t i = 0; valid < lanes && i < segment->last - segment->first; i++) {
+        memset(window + rows->offset + i * rows->stride + valid, 0, (size_t)(lanes - valid));
+    }
+}
+
 /* The outputs of a segment; @p window is NULL in inference. */
 static void largest_segment(const cvy_pool *pool, const cvy_pool_segment *segment, bool relu, const float *x, float *y,
                             uint8_t *window)
 {
     segment_values all;
-    int64_t lanes = segment->to.lanes, outputs = segment->last - segment->first;
-    int64_t offset = cvy_pool_output_offset(pool, segment), stride = pool->y.position_stride;
-    for (int64_t i = 0; i < outputs * lanes; i++) {
-        all.value[i] = 0;
-        all.index[i] = -1;
-    }
-    for (cvy_pool_tap tap = {.index = -1}; cvy_pool_next_tap(pool, segment, &tap);) {
-        int64_t at = (tap.first - segment->first) * lanes;
-        take_larger(x + tap.offset, &tap, all.value + at, all.index + at);
-    }
+    const cvy_pool_rows rows = cvy_pool_output_rows(pool, segment);
+    int64_t lanes = segment->to.lanes;
+    find_largest(pool, segment, x, &all);
     if (relu) {
-        rectify(all.value, outputs * lanes);
+        rectify(all.value, (segment->last - segment->first) * lanes);
     }
-    for (int64_t i = 0; i < outputs; i++) {
-        memcpy(y + offset + i * stride, all.value + i * lanes, (size_t)lanes * sizeof *y);
-        for (int64_t lane = 0; window && lane < lanes; lane++) { /* zero in the padding */
-            window[offset + i * stride + lane] = lane < segment->to.valid ? (uint8_t)all.index[i * lanes + lane] : 0;
-        }
+    for (int64_t row = 0; row < rows.count; row++) {
+        memcpy(y + rows.offset + row * rows.stride, all.value + row * lanes, (size_t)rows.width * sizeof *y);
+    }
+    if (window) {
+        store_winners(segment, &rows, all.index, window);
     }
 }
 
@@ -191,27 +217,26 @@ static cvy_status run_forward(const cvy_cpu_kernel *kernel, void *const *operand
     return CVY_OK;
 }
 
-/* A strip of a sample of x, in rows without gaps. */
-typedef struct unit_rows {
-    int64_t offset, count, stride, width;
-} unit_rows;
-
-static unit_rows find_rows(const cvy_pool *pool, const cvy_pool_segment *segment)
+/*
+ * Clear the rows of a strip that a row of outputs is the first to reach: what is added there next is in the cache.
+ * @p cleared counts positions; the last row of outputs clears what is left.
+ */
+static void clear_reached(const cvy_pool *pool, const cvy_pool_segment *segment, int64_t *cleared, float *dx)
 {
     const cvy_columns *columns = &pool->x;
-    bool dense = columns->position_stride == segment->from.lanes;
-    return (unit_rows){.offset = segment->sample * columns->sample_stride + segment->from.offset,
-                       .count = dense ? 1 : columns->area,
-                       .stride = columns->position_stride,
-                       .width = segment->from.lanes * (dense ? columns->area : 1)};
-}
-
-static void clear_unit(const cvy_pool *pool, const cvy_pool_segment *segment, float *dx)
-{
-    unit_rows rows = find_rows(pool, segment);
-    for (int64_t i = 0; i < rows.count; i++) {
-        memset(dx + rows.offset + i * rows.stride, 0, (size_t)rows.width * sizeof *dx);
+    bool last = segment->d == pool->out[0] - 1 && segment->h == pool->out[1] - 1;
+    int64_t end = last ? columns->area : cvy_min_i64(columns->area, cvy_pool_reach(pool, segment));
+    int64_t count = end - *cleared, lanes = segment->from.lanes;
+    if (count <= 0) {
+        return;
     }
+    bool dense = columns->position_stride == lanes;
+    float *to = dx + segment->sample * columns->sample_stride + segment->from.offset +
+                *cleared * columns->position_stride;
+    for (int64_t i = 0; i < (dense ? 1 : count); i++) {
+        memset(to + i * columns->position_stride, 0, (size_t)(dense ? count * lanes : lanes) * sizeof *to);
+    }
+    *cleared = end;
 }
 
 /* Rows of what a relu made, and of the gradient that comes to it: none where that is not above 0. */
@@ -239,17 +264,17 @@ typedef struct gradient_sources {
 static void load_segment(const cvy_pool *pool, const cvy_pool_segment *segment, const gradient_sources *from,
                          segment_values *all)
 {
-    int64_t lanes = segment->to.lanes, outputs = segment->last - segment->first;
-    int64_t offset = cvy_pool_output_offset(pool, segment), stride = pool->y.position_stride;
-    for (int64_t i = 0; i < outputs; i++) {
-        memcpy(all->value + i * lanes, from->dy + offset + i * stride, (size_t)lanes * sizeof(float));
-        for (int64_t lane = 0; from->window && lane < lanes; lane++) {
-            all->index[i * lanes + lane] = from->window[offset + i * stride + lane];
+    const cvy_pool_rows rows = cvy_pool_output_rows(pool, segment);
+    int64_t lanes = segment->to.lanes;
+    for (int64_t row = 0; row < rows.count; row++) {
+        int64_t at = rows.offset + row * rows.stride;
+        memcpy(all->value + row * lanes, from->dy + at, (size_t)rows.width * sizeof(float));
+        for (int64_t i = 0; from->window && i < rows.width; i++) {
+            all->index[row * lanes + i] = from->window[at + i];
         }
     }
-    if (from->y) { /* in plain order outputs lie side by side */
-        int64_t rows = lanes > 1 ? outputs : 1;
-        mask_rows(from->y + offset, stride, all->value, lanes, rows, outputs * lanes / rows);
+    if (from->y) {
+        mask_rows(from->y + rows.offset, rows.stride, all->value, lanes, rows.count, rows.width);
     }
 }
 
@@ -261,6 +286,10 @@ static void spread_segment(const cvy_pool *pool, const cvy_pool_segment *segment
     load_segment(pool, segment, from, &all);
     if (!from->window) {
         divide(pool, segment, from->whole, all.value);
+    }
+    if (from->window && cvy_pool_max_fits(pool)) {
+        cvy_pool_max_give(pool, segment, all.value, all.index, dx);
+        return;
     }
     for (cvy_pool_tap tap = {.index = -1}; cvy_pool_next_tap(pool, segment, &tap);) {
         int64_t at = (tap.first - segment->first) * lanes;
@@ -295,14 +324,15 @@ static cvy_status run_backward(const cvy_cpu_kernel *kernel, void *const *operan
     int64_t units = pool.x.samples * pool.x.strips, segments = count_segments(&pool);
 #pragma omp parallel for schedule(static) if (kernel->elements > CVY_CPU_SERIAL_ELEMENTS)
     for (int64_t unit = 0; unit < units; unit++) {
-        cvy_pool_segment segment = cut_segment(&pool, unit, 0);
-        clear_unit(&pool, &segment, dx);
+        cvy_pool_segment segment;
+        int64_t cleared = 0;
         for (int64_t i = 0; i < segments; i++) {
-            cvy_pool_segment here = cut_segment(&pool, unit, i);
-            spread_segment(&pool, &here, &from, dx);
+            segment = cut_segment(&pool, unit, i);
+            clear_reached(&pool, &segment, &cleared, dx);
+            spread_segment(&pool, &segment, &from, dx);
         }
         if (from.x) {
-            unit_rows rows = find_rows(&pool, &segment);
+            cvy_pool_rows rows = cvy_pool_strip_rows(&pool, &segment);
             mask_rows(from.x + rows.offset, rows.stride, dx + rows.offset, rows.stride, rows.count, rows.width);
         }
     }

@@ -34,6 +34,27 @@ int64_t cvy_pool_output_offset(const cvy_pool *pool, const cvy_pool_segment *seg
     return segment->sample * pool->y.sample_stride + segment->to.offset + position * pool->y.position_stride;
 }
 
+static cvy_pool_rows find_rows(int64_t offset, int64_t stride, int64_t positions, int64_t lanes)
+{
+    bool dense = stride == lanes;
+    return (cvy_pool_rows){.offset = offset,
+                           .stride = stride,
+                           .count = dense ? 1 : positions,
+                           .width = dense ? positions * lanes : lanes};
+}
+
+cvy_pool_rows cvy_pool_output_rows(const cvy_pool *pool, const cvy_pool_segment *segment)
+{
+    return find_rows(cvy_pool_output_offset(pool, segment), pool->y.position_stride, segment->last - segment->first,
+                     segment->to.lanes);
+}
+
+cvy_pool_rows cvy_pool_strip_rows(const cvy_pool *pool, const cvy_pool_segment *segment)
+{
+    return find_rows(segment->sample * pool->x.sample_stride + segment->from.offset, pool->x.position_stride,
+                     pool->x.area, segment->from.lanes);
+}
+
 /* Input index along an axis; outside [0, extent) it is padding. */
 static int64_t input_index(const cvy_window *window, int axis, int64_t output, int64_t k)
 {
@@ -62,9 +83,12 @@ bool cvy_pool_next_tap(const cvy_pool *pool, const cvy_pool_segment *segment, cv
     if (++tap->index >= window->kernel[0] * window->kernel[1] * window->kernel[2]) {
         return false;
     }
-    tap->k[2] = tap->index % window->kernel[2];
-    tap->k[1] = tap->index / window->kernel[2] % window->kernel[1];
-    tap->k[0] = tap->index / window->kernel[2] / window->kernel[1];
+    for (int axis = 2; axis >= 0 && tap->index > 0; axis--) { /* on, the last axis fastest */
+        if (++tap->k[axis] < window->kernel[axis]) {
+            break;
+        }
+        tap->k[axis] = 0;
+    }
     tap->first = tap->last = segment->first;
     if (is_inside(pool, 0, segment->d, tap->k[0]) && is_inside(pool, 1, segment->h, tap->k[1])) {
         clip_tap(pool, segment, tap);
@@ -81,6 +105,15 @@ bool cvy_pool_next_tap(const cvy_pool *pool, const cvy_pool_segment *segment, cv
     tap->row_step = row ? 0 : step;
     tap->column_step = row ? step : 1;
     return true;
+}
+
+int64_t cvy_pool_reach(const cvy_pool *pool, const cvy_pool_segment *segment)
+{
+    int64_t d = input_index(pool->window, 0, segment->d, pool->window->kernel[0] - 1);
+    int64_t h = input_index(pool->window, 1, segment->h, pool->window->kernel[1] - 1);
+    d = cvy_min_i64(d, pool->in[0] - 1);
+    h = cvy_min_i64(h, pool->in[1] - 1);
+    return (d * pool->in[1] + h + 1) * pool->in[2];
 }
 
 /* Positions of the window that are inside the input along an axis. */

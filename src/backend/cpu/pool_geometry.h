@@ -34,6 +34,11 @@ typedef struct cvy_pool_tap {
     int64_t row_step, column_step; /**< in the input */
 } cvy_pool_tap;
 
+/** Values in rows without gaps: all of them in one where nothing lies between them, else a row of channels each. */
+typedef struct cvy_pool_rows {
+    int64_t offset, stride, count, width;
+} cvy_pool_rows;
+
 /** Whether cvy_pool_get() describes a pooling between these two tensors. */
 bool cvy_pool_fits(const cvy_tensor *x, const cvy_tensor *y);
 
@@ -46,8 +51,17 @@ int64_t cvy_pool_segment_positions(const cvy_pool *pool);
 /** Offset of the first output of a segment. */
 int64_t cvy_pool_output_offset(const cvy_pool *pool, const cvy_pool_segment *segment);
 
-/** Go to the next tap; start with index -1. False after the last. */
+/** The outputs of a segment. Cannot fail. */
+cvy_pool_rows cvy_pool_output_rows(const cvy_pool *pool, const cvy_pool_segment *segment);
+
+/** All of the input that is of a segment's strip and sample. Cannot fail. */
+cvy_pool_rows cvy_pool_strip_rows(const cvy_pool *pool, const cvy_pool_segment *segment);
+
+/** Go to the next tap; start with index -1 and zeros. False after the last. */
 bool cvy_pool_next_tap(const cvy_pool *pool, const cvy_pool_segment *segment, cvy_pool_tap *tap);
+
+/** Positions of the input, counted in d,h,w order, up to the end of the last row that a segment's windows see. */
+int64_t cvy_pool_reach(const cvy_pool *pool, const cvy_pool_segment *segment);
 
 /** Positions of the window that are inside the input, at output @p w of a segment. */
 int64_t cvy_pool_count_inside(const cvy_pool *pool, const cvy_pool_segment *segment, int64_t w);

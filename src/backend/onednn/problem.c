@@ -1,7 +1,8 @@
 /*
  * From op to primitive descriptor. Every operand's memory descriptor is made from its format; nothing is left to the
  * library but the one operand that a caller frees. A descriptor counts only if it takes each operand exactly as the op
- * says: this catches primitives that tie two operands together, as a batch norm does x and y.
+ * says: this catches primitives that tie two operands together, as a batch norm does x and y. Where there is none, a
+ * convolution may be told over whole blocks; see blocks.c.
  *
  * What is left to the backends that follow, although the library has it:
  *   relu             its max(x, 0) turns NaN into 0, which would hide a divergence
@@ -14,15 +15,18 @@
  *   ":any"           implementations for any machine: plain loops; its reference convolution takes 20 to 30 times as
  *                    long as Convoy's. Reorders may be so: no other backend knows the formats of weights
  *   f64              it has no such type
- *   strided 1x1      the gradient of weights that it gets wrong; see is_sound()
+ *   strided 1x1      the gradient of weights that it gets wrong; see gathers_soundly()
+ *   padding of sides  by Winograd's algorithm, the gradient of data that it gets wrong; see pads_soundly()
  *   local response norm  its gradient wants a tensor kept from the forward pass
  *   concat           a copy is a copy, and beside whole blocks it has plain loops
+ *   Winograd's algorithm over channels that fill no block of 16: it has kernels, and most of their work is on zeros
  *   planes           of 2^31 positions and more: it counts them in int, and may divide by what has become 0
  */
 #include "backend/onednn/problem.h"
 
 #include <string.h>
 
+#include "backend/onednn/blocks.h"
 #include "backend/onednn/format.h"
 #include "base/checked.h"
 
@@ -65,7 +69,7 @@ static cvy_onednn_operands find_operands(const layouts *all)
 /* A 2-D op's window has a d axis in front that its tensors lack. */
 static cvy_onednn_window find_window(const cvy_window *window, int space)
 {
-    cvy_onednn_window found = {{0}, {0}, {0}, {0}, {0}};
+    cvy_onednn_window found = {.winograd = false};
     for (int i = 0; i < space; i++) {
         int axis = 3 - space + i;
         found.kernel[i] = window->kernel[axis];
@@ -81,7 +85,9 @@ static dnnl_status_t describe_convolution(const cvy_op *op, const layouts *all, 
 {
     cvy_onednn_operands operands = find_operands(all);
     cvy_onednn_window window = find_window(&op->params.window.window, operands.x->dims - 2);
-    return cvy_onednn_describe_convolution(find_propagation(op->pass), op->relu, &operands, &window, description_out);
+    window.winograd = cvy_op_by_winograd(op);
+    bool relu = op->relu && !window.winograd; /* whose only relu is the one that hides NaN: see onednn.c */
+    return cvy_onednn_describe_convolution(find_propagation(op->pass), relu, &operands, &window, description_out);
 }
 
 static dnnl_status_t describe_deconvolution(const cvy_op *op, const layouts *all,
@@ -263,9 +269,22 @@ static bool takes_operands(const cvy_op *op, const layouts *all, int free, const
     return true;
 }
 
+/* Its kernels for Winograd's algorithm go by blocks of 16. */
+static bool fills_blocks(const cvy_op *op)
+{
+    for (int i = 0; cvy_op_by_winograd(op) && i < op->operands; i++) {
+        const cvy_shape *shape = &op->operand[i].tensor.shape;
+        if (shape->dims > 1 && is_activation(op->operand[i].role) && shape->extent[1] % 16 != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool is_worthwhile(const cvy_op *op, const cvy_onednn_problem *problem)
 {
-    return op->kind == CVY_OP_REORDER || !strstr(cvy_onednn_problem_implementation(problem), ":any");
+    return op->kind == CVY_OP_REORDER ||
+           (fills_blocks(op) && !strstr(cvy_onednn_problem_implementation(problem), ":any"));
 }
 
 /*
@@ -274,7 +293,7 @@ static bool is_worthwhile(const cvy_op *op, const cvy_onednn_problem *problem)
  * overwrite each other: other numbers in every run, or a crash (seen with 2.6 on AVX2, c 1 to 7; oneDNN issue 6035 has
  * AVX-512, c below 16).
  */
-static bool is_sound(const cvy_op *op, const cvy_onednn_problem *problem)
+static bool gathers_soundly(const cvy_op *op, const cvy_onednn_problem *problem)
 {
     const char *implementation = cvy_onednn_problem_implementation(problem);
     if (!cvy_op_convolves(op->kind) || op->pass != CVY_PASS_BACKWARD_WEIGHTS || !strstr(implementation, "jit_1x1")) {
@@ -290,12 +309,33 @@ static bool is_sound(const cvy_op *op, const cvy_onednn_problem *problem)
            !cvy_tensor_same_layout(x, &channels_last);
 }
 
-cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_problem *problem_out)
+/*
+ * By Winograd's algorithm it gets the gradient of data wrong where padding differs from side to side (2.6, AVX-512; off
+ * by the size of the values). What is left is what nets have, and is tested: 0 or 1, alike on opposite sides.
+ */
+static bool pads_soundly(const cvy_op *op)
+{
+    const cvy_window *window = &op->params.window.window;
+    bool sound = true;
+    for (int axis = 1; cvy_op_by_winograd(op) && axis < 3; axis++) {
+        int64_t padding = window->before[axis];
+        sound = sound && padding >= 0 && padding <= 1 && window->after[axis] == padding;
+    }
+    return sound;
+}
+
+static bool is_sound(const cvy_op *op, const cvy_onednn_problem *problem)
+{
+    return gathers_soundly(op, problem) && pads_soundly(op);
+}
+
+/* As the op says it, neither more nor less. */
+static cvy_status create_literally(const cvy_op *op, int free, cvy_onednn_problem *problem_out)
 {
     const char *kind = cvy_op_kind_name(op->kind);
     const char *pass = cvy_op_pass_name(op->pass);
     layouts all;
-    cvy_onednn_problem problem = {0};
+    cvy_onednn_problem problem = {.op = *op};
     bool made = describe[op->kind][op->pass] && (!op->relu || cvy_op_has_weights(op->kind));
     CVY_REQUIRE(made, CVY_ERR_UNSUPPORTED, "onednn: no %s %s%s", kind, pass, op->relu ? " with relu" : "");
     CVY_REQUIRE(cvy_onednn_device_get(), CVY_ERR_UNSUPPORTED, "onednn: the library has no CPU engine here");
@@ -313,6 +353,19 @@ cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_prob
     }
     *problem_out = problem;
     return CVY_OK;
+}
+
+cvy_status cvy_onednn_problem_create(const cvy_op *op, int free, cvy_onednn_problem *problem_out)
+{
+    cvy_op whole;
+    cvy_status status = create_literally(op, free, problem_out);
+    if (status == CVY_ERR_UNSUPPORTED && !cvy_op_by_winograd(op) && cvy_onednn_blocks_fill(op, free, &whole)) {
+        cvy_error_clear();
+        CVY_TRY(create_literally(&whole, free, problem_out));
+        problem_out->padded = true;
+        return CVY_OK;
+    }
+    return status;
 }
 
 void cvy_onednn_problem_clear(cvy_onednn_problem *problem)

@@ -9,6 +9,8 @@
 
 typedef struct cvy_onednn_problem {
     dnnl_primitive_desc_t description;
+    cvy_op op;                      /**< as the library is told it: perhaps with more channels; see blocks.h */
+    bool padded;                    /**< it is */
     int argument[CVY_MAX_OPERANDS]; /**< DNNL_ARG_… of each operand, in the op's order */
 } cvy_onednn_problem;
 
@@ -16,7 +18,7 @@ typedef struct cvy_onednn_problem {
 enum { CVY_ONEDNN_IMPOSED = -1 };
 
 /**
- * Find the primitive of an op.
+ * Find the primitive of an op; where the library has none and the op's blocks are not full, that over whole blocks.
  *
  * @param[in]  free         index of the one operand whose format the library may choose, or CVY_ONEDNN_IMPOSED
  * @param[out] problem_out  released with cvy_onednn_problem_clear()

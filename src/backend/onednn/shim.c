@@ -116,22 +116,23 @@ dnnl_status_t cvy_onednn_describe_convolution(dnnl_prop_kind_t pass, bool relu, 
 {
     layer_descs desc;
     dnnl_convolution_desc_t operation;
+    dnnl_alg_kind_t algorithm = window->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
     dnnl_status_t status = make_layer_descs(operands, &desc);
     if (status != dnnl_success) {
         return status;
     }
     if (pass == dnnl_backward_data) {
-        status = dnnl_dilated_convolution_backward_data_desc_init(&operation, dnnl_convolution_direct, &desc.x,
-                                                                  &desc.w, &desc.y, window->stride, window->dilation,
-                                                                  window->before, window->after);
+        status = dnnl_dilated_convolution_backward_data_desc_init(&operation, algorithm, &desc.x, &desc.w, &desc.y,
+                                                                  window->stride, window->dilation, window->before,
+                                                                  window->after);
     } else if (pass == dnnl_backward_weights) {
         status = dnnl_dilated_convolution_backward_weights_desc_init(
-            &operation, dnnl_convolution_direct, &desc.x, &desc.w, operands->b ? &desc.b : NULL, &desc.y,
-            window->stride, window->dilation, window->before, window->after);
+            &operation, algorithm, &desc.x, &desc.w, operands->b ? &desc.b : NULL, &desc.y, window->stride,
+            window->dilation, window->before, window->after);
     } else {
         status = dnnl_dilated_convolution_forward_desc_init(
-            &operation, pass, dnnl_convolution_direct, &desc.x, &desc.w, operands->b ? &desc.b : NULL, &desc.y,
-            window->stride, window->dilation, window->before, window->after);
+            &operation, pass, algorithm, &desc.x, &desc.w, operands->b ? &desc.b : NULL, &desc.y, window->stride,
+            window->dilation, window->before, window->after);
     }
     if (status != dnnl_success) {
         return status;

@@ -37,6 +37,7 @@ typedef struct cvy_onednn_layout {
 typedef struct cvy_onednn_window {
     dnnl_dims_t kernel, stride, before, after;
     dnnl_dims_t dilation; /**< 0 is dense, as the library counts */
+    bool winograd;        /**< a convolution by Winograd's algorithm */
 } cvy_onednn_window;
 
 /** Operands of a layer; in backward passes x, w, b, y stand for their gradients where those are meant. */
@@ -46,8 +47,8 @@ typedef struct cvy_onednn_operands {
 } cvy_onednn_operands;
 
 /**
- * Describe a direct convolution; pass is dnnl_forward_training, dnnl_backward_data or dnnl_backward_weights. With
- * @p relu (forward) y is max(y, 0).
+ * Describe a convolution, direct or as the window says; pass is dnnl_forward_training, dnnl_backward_data or
+ * dnnl_backward_weights. With @p relu (forward) y is max(y, 0).
  */
 dnnl_status_t cvy_onednn_describe_convolution(dnnl_prop_kind_t pass, bool relu, const cvy_onednn_operands *operands,
                                               const cvy_onednn_window *window, dnnl_primitive_desc_t *description_out);

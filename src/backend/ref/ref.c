@@ -267,7 +267,7 @@ static cvy_status view_operands(cvy_ref_kernel *kernel)
 
 static cvy_quality judge_op(const cvy_op *op)
 {
-    return computes[op->kind][op->pass] ? CVY_QUALITY_SLOW : CVY_QUALITY_NONE;
+    return computes[op->kind][op->pass] && !cvy_op_by_winograd(op) ? CVY_QUALITY_SLOW : CVY_QUALITY_NONE;
 }
 
 static void destroy_kernel(cvy_kernel *base)
@@ -279,8 +279,9 @@ static void destroy_kernel(cvy_kernel *base)
 
 static cvy_status create_kernel(const cvy_op *op, cvy_kernel **kernel_out)
 {
-    CVY_REQUIRE(judge_op(op) != CVY_QUALITY_NONE, CVY_ERR_UNSUPPORTED, "%s has no pass %s", cvy_op_kind_name(op->kind),
-                cvy_op_pass_name(op->pass));
+    CVY_REQUIRE(judge_op(op) != CVY_QUALITY_NONE, CVY_ERR_UNSUPPORTED, "%s has no pass %s%s",
+                cvy_op_kind_name(op->kind), cvy_op_pass_name(op->pass),
+                cvy_op_by_winograd(op) ? " by Winograd's algorithm" : "");
     cvy_ref_kernel *kernel = cvy_calloc(1, sizeof *kernel);
     if (!kernel) {
         return CVY_ERR_MEMORY;

@@ -1,0 +1,44 @@
+/*
+ * Winograd's algorithm, pass by pass. It takes the weights in the format that forward has them in, so that a plan may
+ * have it for one batch and not for another (the tail of an epoch, a micro-batch) with the same parameters.
+ */
+#include "plan/builder.h"
+
+static bool is_offered(const cvy_backend_chain *backends, const cvy_op *op)
+{
+    return cvy_op_by_winograd(op) && cvy_backend_quality(backends, op, NULL) != CVY_QUALITY_NONE;
+}
+
+bool cvy_plan_find_winograd(const cvy_plan *plan, int layer, const cvy_op *op, cvy_op *winograd_out)
+{
+    cvy_op other = *op;
+    int w = cvy_op_index(op, CVY_ROLE_W);
+    if (op->kind != CVY_OP_CONVOLUTION || op->params.window.winograd) {
+        return false;
+    }
+    other.params.window.winograd = true;
+    if (w >= 0) {
+        other.operand[w].tensor.format = plan->formats[layer].weight;
+    }
+    if (!is_offered(&plan->options.backends, &other)) {
+        return false;
+    }
+    *winograd_out = other;
+    return true;
+}
+
+bool cvy_builder_goes_by_winograd(const cvy_builder *b, int layer, cvy_op_pass pass)
+{
+    const cvy_layer_formats *formats = &b->formats[layer];
+    cvy_plan_options options = b->plan->options;
+    cvy_layout_question question = {.model = b->model, .options = &options, .layer = &b->model->layer[layer]};
+    cvy_op op = {0};
+    if (!(formats->winograd >> pass & 1u)) {
+        return false;
+    }
+    options.batch = b->batch;
+    cvy_format weight = pass == CVY_PASS_BACKWARD_WEIGHTS ? formats->gradient : formats->weight;
+    cvy_layout_make_op(&question, pass, formats, weight, &op);
+    op.params.window.winograd = true;
+    return is_offered(&options.backends, &op);
+}
