@@ -25,7 +25,8 @@ static const test_case cases[] = {
     {"corners in the padding alone", {4, {4, 5, 1, 1}}, 6, SQUARE(2, 1, 1, 1), false, false},
     {"positions in the padding alone", {4, {4, 5, 1, 1}}, 6, SQUARE(1, 1, 1, 1), true, true},
     {"uneven padding", {4, {4, 5, 2, 3}}, 6, {{1, 3, 2}, {1, 1, 2}, {1, 1, 1}, {0, 2, 0}, {0, 0, 1}}, true, false},
-    {"3x3x3 over 1x2x2", {5, {5, 12, 1, 2, 2}}, 20, {{3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, true, true},
+    {"3x3x3 over 1x2x2", {5, {5, 12, 1, 2, 2}}, 20,
+     {{3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, true, true},
     {"2x2x2 stride 2, 2x2x2 to a point", {5, {4, 12, 2, 2, 2}}, 20,
      {{2, 2, 2}, {2, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}}, true, false},
     {"one sample", {4, {1, 3, 2, 2}}, 4, SQUARE(3, 1, 1, 1), true, false},
@@ -33,7 +34,8 @@ static const test_case cases[] = {
 
 static int64_t find_extent(const cvy_window *w, int axis, int64_t in)
 {
-    return (in + w->before[axis] + w->after[axis] - w->dilation[axis] * (w->kernel[axis] - 1) - 1) / w->stride[axis] + 1;
+    int64_t window = w->dilation[axis] * (w->kernel[axis] - 1) + 1;
+    return (in + w->before[axis] + w->after[axis] - window) / w->stride[axis] + 1;
 }
 
 static cvy_op make_case(const test_case *c, cvy_op_pass pass, cvy_format format)

@@ -1,8 +1,8 @@
 /*
- * Convolutions over few positions. The end of a net of small images has planes of 1x1, 2x2 or 4x4 positions and hundreds
- * of channels; there most of a window lies in the padding, and the library's direct kernels, made for rows of
- * positions, take up to 100 times as long as the arithmetic: 13 ms for a window of 3x3 over 512 channels at 1x1, batch
- * 64, where the one tap that meets the input is a product of 0.2 ms (2.6, AVX-512, one thread).
+ * Convolutions over few positions. The end of a net of small images has planes of 1x1 or 2x2 positions and hundreds of
+ * channels; there most of a window lies in the padding, and the library's direct kernels, made for rows of positions,
+ * take up to 100 times as long as the arithmetic: 20 ms for a window of 3x3 over 512 channels at 1x1, batch 64, where
+ * the one tap that meets the input is a product of 0.2 ms (2.6, AVX-512, one thread).
  *
  * Here each output position is a sum of products over the taps that meet the input. With channels last the samples'
  * channels at a position are a matrix whose rows lie a sample apart, and with weights hwio a tap is a matrix of
