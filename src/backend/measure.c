@@ -4,6 +4,8 @@
  */
 #include "backend/measure.h"
 
+#include <stdlib.h>
+
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -26,6 +28,23 @@ static cvy_status take_memory(const cvy_kernel *kernel, cvy_arena *arena_out, vo
     return CVY_OK;
 }
 
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Seconds of the run that counts. */
+static double summarise(double *seconds, int runs, bool median)
+{
+    if (runs == 0) {
+        return 0.0;
+    }
+    qsort(seconds, (size_t)runs, sizeof *seconds, compare_doubles);
+    return seconds[median ? runs / 2 : 0];
+}
+
 cvy_status cvy_kernel_measure(const cvy_backend_chain *chain, const cvy_op *op, const cvy_measure_effort *effort,
                               double *seconds_out)
 {
@@ -34,21 +53,23 @@ cvy_status cvy_kernel_measure(const cvy_backend_chain *chain, const cvy_op *op, 
     cvy_arena arena = {0};
     void *operand[CVY_MAX_OPERANDS];
     void *scratch;
-    double best_s = 0.0;
+    double measured_s[CVY_MEASURE_MAX_RUNS];
     double spent_s = 0.0;
+    int runs = 0;
+    int most = effort->most_runs < CVY_MEASURE_MAX_RUNS ? effort->most_runs : CVY_MEASURE_MAX_RUNS;
     cvy_status status = cvy_kernel_create(chain, op, &kernel);
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, take_memory(kernel, &arena, operand, &scratch));
-    for (int i = -1; i < effort->most_runs && (i < effort->least_runs || spent_s < effort->enough_s); i++) {
+    for (int i = -1; runs < most && (i < effort->least_runs || spent_s < effort->enough_s); i++) {
         double start_s = cvy_clock_s();
         CVY_TRY_GOTO(status, done, cvy_kernel_run(kernel, operand, scratch, &run));
         double seconds = cvy_clock_s() - start_s;
         if (i >= 0) { /* the first warms up */
-            best_s = i == 0 || seconds < best_s ? seconds : best_s;
+            measured_s[runs++] = seconds;
             spent_s += seconds;
         }
     }
-    *seconds_out = best_s;
+    *seconds_out = summarise(measured_s, runs, effort->median);
 done:
     cvy_arena_destroy(&arena);
     cvy_kernel_destroy(&kernel);

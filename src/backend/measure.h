@@ -9,13 +9,18 @@ typedef struct cvy_measure_effort {
     int least_runs;   /**< after one that warms up */
     int most_runs;
     double enough_s;  /**< no further run is begun once the runs took so long together */
+    bool median;      /**< the middle run counts, as for what is held against a median; else the fastest */
 } cvy_measure_effort;
 
 #define CVY_MEASURE_QUICK {.least_runs = 2, .most_runs = 8, .enough_s = 0.01}
+#define CVY_MEASURE_TYPICAL {.least_runs = 3, .most_runs = 9, .enough_s = 0.02, .median = true}
+
+/** No effort has more runs. */
+enum { CVY_MEASURE_MAX_RUNS = 64 };
 
 /**
  * Measure one run of an op with the first backend of the chain that takes it: the fastest of some runs, since what
- * disturbs a run only ever makes it longer.
+ * disturbs a run only ever makes it longer, or the median of them.
  *
  * Not collective. Takes the memory of the operands meanwhile, in one arena, zeroed.
  *

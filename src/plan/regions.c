@@ -24,6 +24,9 @@ enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
 /* What a thread should have to do in a measured iteration: below, kernels are too short for the clock. */
 static const double work_flop = 4e9;
 
+/* Kernels that share out a batch differently must show it: Winograd's win over direct ones grows up to here. */
+enum { LEAST_SAMPLES = 8 };
+
 /* Winograd's algorithm rounds less well: it is taken where it needs at most this share of the time. */
 static const double worthwhile = 0.97;
 
@@ -201,14 +204,15 @@ static cvy_status choose(survey *s, cvy_layout_choice *choice_out, uint32_t *win
     return CVY_OK;
 }
 
-/* Samples that give each thread enough to do, two at least, and no more than there are. */
+/* Samples that give each thread enough to do, some at least, and no more than there are. */
 static int64_t count_samples(const cvy_model *model, const cvy_plan_options *options, int threads)
 {
     double flop = 3.0 * cvy_model_forward_flop(model); /* forward, and twice as much backward */
     double samples = ceil(work_flop * threads / (flop > 1.0 ? flop : 1.0));
     int64_t parts = cvy_max_i64(options->micro_batches, 1);
     int64_t most = cvy_ceil_div(options->batch, parts);
-    return cvy_min_i64(most, cvy_max_i64(2 * threads, samples < 1e9 ? (int64_t)samples : most));
+    int64_t least = cvy_max_i64(LEAST_SAMPLES, 2 * threads);
+    return cvy_min_i64(most, cvy_max_i64(least, samples < 1e9 ? (int64_t)samples : most));
 }
 
 cvy_status cvy_layout_measure(const cvy_model *model, const cvy_plan_options *options, int threads,

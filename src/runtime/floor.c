@@ -102,7 +102,10 @@ double cvy_floor_s(const cvy_schedule *schedule, const cvy_rates *rates, double 
 
 /* ---- by the best primitives ---- */
 
-/* The fastest run of each pass of each layer, over the layouts seen so far; 0: none. */
+/*
+ * The fastest kernel of each pass of each layer, over the layouts seen so far; 0: none. By its median, since iterations
+ * are by theirs: on a machine that others disturb the fastest moment of each kernel adds up to a time that none has.
+ */
 typedef struct best_passes {
     cvy_stopwatch stopwatch;
     double (*seconds)[CVY_PASS_COUNT];
@@ -181,7 +184,7 @@ cvy_status cvy_floor_measure(const cvy_plan *plan, const cvy_rates *rates, doubl
 {
     static const cvy_layout_choice layouts[] = {CVY_LAYOUT_BLOCKED, CVY_LAYOUT_CHANNELS_LAST, CVY_LAYOUT_PLAIN,
                                                 CVY_LAYOUT_BLOCKED_INPUT};
-    best_passes best = {.stopwatch = {.chain = &plan->options.backends, .effort = CVY_MEASURE_QUICK}};
+    best_passes best = {.stopwatch = {.chain = &plan->options.backends, .effort = CVY_MEASURE_TYPICAL}};
     cvy_status status = CVY_ERR_MEMORY;
     best.seconds = cvy_calloc((size_t)plan->model->layers, sizeof *best.seconds);
     if (!best.seconds) {

@@ -15,6 +15,7 @@
 #include "backend/backend.h"
 #include "backend/onednn/blocks.h"
 #include "backend/onednn/format.h"
+#include "backend/onednn/points.h"
 #include "backend/onednn/problem.h"
 #include "base/memory.h"
 
@@ -54,6 +55,9 @@ static cvy_quality judge(const cvy_onednn_problem *problem)
 static cvy_quality find_quality(const cvy_op *op)
 {
     cvy_onednn_problem problem;
+    if (cvy_onednn_points_take(op)) {
+        return CVY_QUALITY_FAST;
+    }
     if (cvy_onednn_problem_create(op, CVY_ONEDNN_IMPOSED, &problem) != CVY_OK) {
         cvy_error_clear();
         return CVY_QUALITY_NONE;
@@ -69,6 +73,10 @@ static cvy_status choose_format(const cvy_op *op, cvy_role role, cvy_format *for
     cvy_format wish;
     int i = cvy_op_index(op, role);
     CVY_REQUIRE(i >= 0, CVY_ERR_ARG, "%s has no operand %s", cvy_op_kind_name(op->kind), cvy_role_name(role));
+    if (cvy_onednn_points_want(op) && (role == CVY_ROLE_W || role == CVY_ROLE_DW)) {
+        *format_out = CVY_FORMAT_W_HWIO;
+        return CVY_OK;
+    }
     CVY_TRY(cvy_onednn_problem_create(op, i, &problem));
     const cvy_tensor *told = &problem.op.operand[i].tensor;
     bool found = cvy_onednn_format_find(problem.description, problem.argument[i], told, cvy_onednn_find_swap(op, i),
@@ -123,6 +131,9 @@ static dnnl_status_t fill(onednn_kernel *kernel, const cvy_onednn_problem *probl
 static cvy_status create(const cvy_op *op, cvy_kernel **kernel_out)
 {
     cvy_onednn_problem problem;
+    if (cvy_onednn_points_take(op)) {
+        return cvy_onednn_points_create(op, kernel_out);
+    }
     CVY_TRY(cvy_onednn_problem_create(op, CVY_ONEDNN_IMPOSED, &problem));
     cvy_status status = CVY_ERR_MEMORY;
     onednn_kernel *kernel = cvy_calloc(1, sizeof *kernel);
