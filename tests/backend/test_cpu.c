@@ -39,6 +39,15 @@ static const test_shape large_shapes[] = {
     CASE("large dropout of vectors", DROPOUT(0.7, 2), DIMS(3, 4099)),
     CASE("large max pool", POOL_MAX(SQUARE(3, 2, 1, 1)), DIMS(1, 21, 9, 131)),
     CASE("large max pool, stride 1", POOL_MAX(SQUARE(3, 1, 1, 1)), DIMS(2, 21, 13, 70)),
+    CASE("max pool of a small plane, three strips", POOL_MAX(SQUARE(3, 1, 1, 1)), DIMS(2, 1030, 7, 7)),
+    CASE("max pool of every third, with a rest", POOL_MAX(SQUARE(2, 3, 1, 0)), DIMS(2, 19, 10, 13)),
+    CASE("max pool whose windows differ in many ways", POOL_MAX(SQUARE(3, 3, 1, 1)), DIMS(2, 19, 17, 20)),
+    CASE("max pool 3-D, stride 1", POOL_MAX(CUBE(2, 1, 1, 0)), DIMS(2, 32, 4, 5, 6)),
+    CASE("average pool, stride 1", POOL_AVERAGE(true, SQUARE(3, 1, 1, 1)), DIMS(2, 530, 7, 8)),
+    CASE("average pool, stride 1, inside", POOL_AVERAGE(false, SQUARE(3, 1, 1, 1)), DIMS(2, 35, 7, 9)),
+    CASE("average pool, the last window cut",
+         POOL_AVERAGE(false, {{1, 3, 3}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, 1, 1}}), DIMS(2, 35, 8, 12)),
+    CASE("average pool 3-D", POOL_AVERAGE(true, CUBE(2, 2, 1, 0)), DIMS(2, 17, 4, 6, 8)),
     CASE("max pool 3-D, padded", POOL_MAX(CUBE(2, 1, 1, 1)), DIMS(1, 9, 4, 5, 6)),
     CASE("wide max pool", POOL_MAX(SQUARE(2, 2, 1, 0)), DIMS(1, 600, 7, 6)),
     CASE("large average pool", POOL_AVERAGE(false, SQUARE(3, 2, 1, 1)), DIMS(1, 21, 9, 131)),
@@ -331,6 +340,60 @@ static void test_max_pool_takes_the_first_of_equals(void **state)
     }
 }
 
+/* What wins a window at row oh, column ow of a plane of 7 x 7 by plain loops: the first NaN, else the first largest. */
+static int find_winner(const double plane[49], int stride, int oh, int ow)
+{
+    int winner = -1;
+    double largest = 0.0;
+    for (int k = 0; k < 9; k++) {
+        int h = oh * stride - 1 + k / 3, w = ow * stride - 1 + k % 3;
+        if (h < 0 || h >= 7 || w < 0 || w >= 7) {
+            continue;
+        }
+        double value = plane[h * 7 + w];
+        if (winner < 0 || (!isnan(largest) && (isnan(value) || value > largest))) {
+            winner = k;
+            largest = value;
+        }
+    }
+    return winner;
+}
+
+/* Values of {-1, 0, 1} are often equal; one in sixteen is NaN. 35 channels fill two blocks of 16 and a bit. */
+static void test_max_pool_among_equals_and_nans(void **state)
+{
+    (void)state;
+    enum { CHANNELS = 35 };
+    for (int i = 0; i < 2 * FORMATS; i++) {
+        int stride = 1 + i % 2, out = stride == 1 ? 7 : 4;
+        test_shape shape = CASE("ties", POOL_MAX(SQUARE(3, stride, 1, 1)), DIMS(1, CHANNELS, 7, 7));
+        cvy_run run = make_run(&shape);
+        cvy_op op;
+        assert_true(make_op(&shape, CVY_PASS_FORWARD, CVY_F32, &op));
+        set_formats(&op, activation_formats[i / 2], CVY_FORMAT_PLAIN);
+        test_operands operands = create_operands(&op);
+        cvy_layout from = cvy_tensor_layout(&op.operand[0].tensor), to = cvy_tensor_layout(&op.operand[2].tensor);
+        double x[CHANNELS][49];
+        for (int64_t e = 0; e < CHANNELS * 49; e++) {
+            uint32_t word = cvy_random_words(3, CVY_PURPOSE_SYNTHETIC_DATA, 1, 0, 0, (uint32_t)e).v[0];
+            x[e / 49][e % 49] = word % 16 == 0 ? NAN : (double)(word / 16 % 3) - 1.0;
+            set_element(CVY_F32, operands.data[0], element_offset(&op.operand[0].tensor, &from, e), x[e / 49][e % 49]);
+        }
+        assert_int_equal(run_op(&cvy_backend_cpu, &op, operands.data, &run), CVY_OK);
+        for (int64_t e = 0; e < CHANNELS * out * out; e++) {
+            int oh = (int)(e / out % out), ow = (int)(e % out);
+            const double *plane = x[e / (out * out)];
+            int k = find_winner(plane, stride, oh, ow);
+            double wanted = plane[(oh * stride - 1 + k / 3) * 7 + ow * stride - 1 + k % 3];
+            int64_t at = element_offset(&op.operand[1].tensor, &to, e);
+            double value = get_element(CVY_F32, operands.data[1], at);
+            assert_true(isnan(wanted) ? isnan(value) : value == wanted);
+            assert_int_equal((int)get_element(CVY_U8, operands.data[2], at), k);
+        }
+        destroy_operands(&operands);
+    }
+}
+
 /* The contract, word by word: element e of sample n is dropped where its lane of its Philox block is below p. */
 static void test_dropout_mask_is_that_of_the_logical_element(void **state)
 {
@@ -508,6 +571,7 @@ int main(void)
         cmocka_unit_test(test_same_bits_for_any_number_of_threads),
         cmocka_unit_test(test_batch_norm_keeps_digits_under_a_large_mean),
         cmocka_unit_test(test_max_pool_takes_the_first_of_equals),
+        cmocka_unit_test(test_max_pool_among_equals_and_nans),
         cmocka_unit_test(test_dropout_mask_is_that_of_the_logical_element),
         cmocka_unit_test(test_update_tells_a_gradient_that_is_not_finite),
         cmocka_unit_test(test_cross_entropy_of_large_scores_is_finite),

@@ -1,15 +1,19 @@
 /*
- * Max and average pooling, both passes, over every activation format. An output row is worked on in segments that stay
- * in the first-level cache; for each position of the window (a tap), in kd,kh,kw order, all outputs of the segment
- * whose input is inside take it in one loop: along channels where they lie innermost, along w in plain format. The
- * maxima of the usual windows are found in registers where channels lie innermost (pool_max.h).
+ * Max and average pooling, both passes, over every activation format. Where channels lie innermost and windows are
+ * small, as nearly all are, rows are gathered (pool_runs.h).
  *
- * Backward, a thread owns a strip of a sample, since windows overlap: no two threads add to one element, and the order
- * of additions is that of the outputs. A relu's gradient is taken on the way: of max pooling where y, which is small,
- * says so; of averages over each strip while it is in the cache.
+ * The rest: an output row is worked on in segments that stay in the first-level cache; for each position of the window
+ * (a tap), in kd,kh,kw order, all outputs of the segment whose input is inside take it in one loop: along channels
+ * where they lie innermost, along w in plain format. Backward, a thread owns a strip of a sample, since windows
+ * overlap: no two threads add to one element.
+ *
+ * Either way the order of additions is that of the outputs. A relu's gradient is taken on the way: of max pooling where
+ * y, which is small, says so; of averages over what is written while it is in the cache.
  */
+#include <math.h>
 #include <string.h>
 
+#include "backend/cpu/pool_average.h"
 #include "backend/cpu/pool_max.h"
 #include "backend/cpu/vector.h"
 #include "base/checked.h"
@@ -138,10 +142,6 @@ static void average_segment(const cvy_pool *pool, const cvy_pool_segment *segmen
 static void find_largest(const cvy_pool *pool, const cvy_pool_segment *segment, const float *x, segment_values *all)
 {
     int64_t lanes = segment->to.lanes;
-    if (cvy_pool_max_fits(pool)) {
-        cvy_pool_max_find(pool, segment, x, all->value, all->index);
-        return;
-    }
     for (int64_t i = 0; i < (segment->last - segment->first) * lanes; i++) {
         all->value[i] = 0;
         all->index[i] = -1;
@@ -195,15 +195,43 @@ static void largest_segment(const cvy_pool *pool, const cvy_pool_segment *segmen
     }
 }
 
+/* Forward by rows. */
+static void run_rows(const cvy_op *op, const cvy_pool_runs *runs, void *const *operand, bool parallel)
+{
+    const cvy_pool *pool = runs->pool;
+    const cvy_pool_max max = {.x = operand[0],
+                              .y = operand[1],
+                              .window = op->operands > 2 ? operand[2] : NULL,
+                              .least = op->relu ? 0 : -INFINITY};
+    int64_t units = pool->x.samples * pool->x.strips, rows = runs->axis[0].own * runs->axis[1].own;
+#pragma omp parallel for collapse(2) schedule(static) if (parallel)
+    for (int64_t unit = 0; unit < units; unit++) {
+        for (int64_t i = 0; i < rows; i++) {
+            const cvy_pool_row row = cvy_pool_row_get(runs, unit, i);
+            if (op->kind == CVY_OP_POOL_MAX) {
+                cvy_pool_max_row(&row, runs->axis[2].own, &max);
+            } else {
+                cvy_pool_average_row(runs, &row, op->params.window.count_padding, operand[0], operand[1]);
+            }
+        }
+    }
+}
+
 static cvy_status run_forward(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
 {
     (void)scratch;
     (void)run;
     const cvy_op *op = &kernel->base.op;
     const cvy_pool pool = cvy_pool_get(op, &op->operand[0].tensor, &op->operand[1].tensor);
+    bool parallel = kernel->elements > CVY_CPU_SERIAL_ELEMENTS;
+    cvy_pool_runs runs;
+    if (cvy_pool_runs_get(&pool, false, &runs)) {
+        run_rows(op, &runs, operand, parallel);
+        return CVY_OK;
+    }
     uint8_t *window = op->operands > 2 ? operand[2] : NULL;
     int64_t units = pool.x.samples * pool.x.strips, segments = count_segments(&pool);
-#pragma omp parallel for collapse(2) schedule(static) if (kernel->elements > CVY_CPU_SERIAL_ELEMENTS)
+#pragma omp parallel for collapse(2) schedule(static) if (parallel)
     for (int64_t unit = 0; unit < units; unit++) {
         for (int64_t i = 0; i < segments; i++) {
             cvy_pool_segment segment = cut_segment(&pool, unit, i);
@@ -287,10 +315,6 @@ static void spread_segment(const cvy_pool *pool, const cvy_pool_segment *segment
     if (!from->window) {
         divide(pool, segment, from->whole, all.value);
     }
-    if (from->window && cvy_pool_max_fits(pool)) {
-        cvy_pool_max_give(pool, segment, all.value, all.index, dx);
-        return;
-    }
     for (cvy_pool_tap tap = {.index = -1}; cvy_pool_next_tap(pool, segment, &tap);) {
         int64_t at = (tap.first - segment->first) * lanes;
         if (from->window) {
@@ -307,6 +331,29 @@ static const void *find_operand(const cvy_op *op, void *const *operand, cvy_role
     return i < 0 ? NULL : operand[i];
 }
 
+/* Backward by rows. */
+static void run_rows_backward(const cvy_pool_runs *runs, const gradient_sources *from, float *dx, bool parallel)
+{
+    const cvy_pool *pool = runs->pool;
+    const cvy_pool_max_gradient max = {.dy = from->dy, .y = from->y, .window = from->window, .dx = dx};
+    int64_t units = pool->x.samples * pool->x.strips, rows = runs->axis[0].own * runs->axis[1].own;
+    int64_t stride = pool->x.position_stride;
+#pragma omp parallel for collapse(2) schedule(static) if (parallel)
+    for (int64_t unit = 0; unit < units; unit++) {
+        for (int64_t i = 0; i < rows; i++) {
+            const cvy_pool_row row = cvy_pool_row_get(runs, unit, i);
+            if (from->window) {
+                cvy_pool_max_gradient_row(&row, &max);
+            } else {
+                cvy_pool_average_row(runs, &row, from->whole, from->dy, dx);
+            }
+            if (from->x) {
+                mask_rows(from->x + row.to, stride, dx + row.to, stride, runs->axis[2].own, row.strip.lanes);
+            }
+        }
+    }
+}
+
 static cvy_status run_backward(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
 {
     (void)scratch;
@@ -321,8 +368,14 @@ static cvy_status run_backward(const cvy_cpu_kernel *kernel, void *const *operan
         .whole = op->kind == CVY_OP_POOL_AVERAGE && op->params.window.count_padding,
     };
     float *dx = operand[op->operands - 1];
+    bool parallel = kernel->elements > CVY_CPU_SERIAL_ELEMENTS;
+    cvy_pool_runs runs;
+    if (cvy_pool_runs_get(&pool, true, &runs)) {
+        run_rows_backward(&runs, &from, dx, parallel);
+        return CVY_OK;
+    }
     int64_t units = pool.x.samples * pool.x.strips, segments = count_segments(&pool);
-#pragma omp parallel for schedule(static) if (kernel->elements > CVY_CPU_SERIAL_ELEMENTS)
+#pragma omp parallel for schedule(static) if (parallel)
     for (int64_t unit = 0; unit < units; unit++) {
         cvy_pool_segment segment;
         int64_t cleared = 0;

@@ -1,181 +1,220 @@
 /*
- * A row of outputs falls into runs whose windows are cut alike by the edges of the input: one long run, and a few
- * outputs before and behind it. The taps of a run are as many as the window's; one that lies in the padding stands for
- * the first that does not: forward it then never wins against its equal, backward its index is nobody's.
+ * The number of taps is a constant in each version of a loop, so that it unrolls, and what wins or comes together stays
+ * in registers until it is stored, once. Fewer taps than a version has are filled up with ones that change nothing.
  *
- * The number of taps is a constant in each version of a loop, so that it unrolls, and what wins stays in registers: a
- * value is loaded once for each window it lies in, and stored once. 2x2, 2x2x2 and 3x3 are nearly all there are.
+ * Indexes are found as 32-bit numbers beside the values and packed when a position is done: a loop over both widths
+ * would be unrolled until it runs out of registers.
  */
 #include "backend/cpu/pool_max.h"
+
+#include <string.h>
 
 #include "backend/cpu/vector.h"
 #include "base/checked.h"
 
-enum { MOST_TAPS = 9, NOBODY = -1 };
+enum { BLOCK = 16, MOST_UNPACKED = 8192 };
 
-/* Where the taps of a segment lie: outputs [first, last) have theirs inside. */
-typedef struct segment_taps {
-    int count;
-    int64_t first[MOST_TAPS], last[MOST_TAPS];
-    int64_t offset[MOST_TAPS]; /* of output 0 of the row */
-    int64_t step;              /* from an output's to the next one's */
-} segment_taps;
+/* What a row's gradient is made of; @p index is the window's bytes as numbers, or NULL. */
+typedef struct gradient_rows {
+    cvy_pool_max_gradient at;
+    const int32_t *index;
+} gradient_rows;
 
-/* Outputs [begin, end) and where the taps of the first of them lie. */
-typedef struct run {
-    int64_t begin, end, lanes, step;
-    int64_t offset[MOST_TAPS];
-    int32_t index[MOST_TAPS];
-} run;
-
-static int64_t count_taps(const cvy_pool *pool)
+CVY_INLINE void pack(const int32_t *index, int64_t lanes, uint8_t *window)
 {
-    const int64_t *kernel = pool->window->kernel;
-    return kernel[0] * kernel[1] * kernel[2];
-}
-
-bool cvy_pool_max_fits(const cvy_pool *pool)
-{
-    int64_t taps = count_taps(pool);
-    return pool->x.lanes > 1 && (taps == 4 || taps == 8 || taps == 9);
-}
-
-static segment_taps find_taps(const cvy_pool *pool, const cvy_pool_segment *segment)
-{
-    segment_taps taps = {.step = pool->window->stride[2] * pool->x.position_stride};
-    for (cvy_pool_tap tap = {.index = -1}; cvy_pool_next_tap(pool, segment, &tap); taps.count++) {
-        taps.first[taps.count] = tap.first;
-        taps.last[taps.count] = tap.last;
-        taps.offset[taps.count] = tap.offset - tap.first * taps.step;
-    }
-    return taps;
-}
-
-static bool is_inside(const segment_taps *taps, int t, int64_t output)
-{
-    return output >= taps->first[t] && output < taps->last[t];
-}
-
-/* The run that begins with an output; a tap outside is the first one once more, or backward nobody. */
-static run find_run(const segment_taps *taps, const cvy_pool_segment *segment, int64_t begin, bool forward)
-{
-    run found = {.begin = begin, .end = segment->last, .lanes = segment->to.lanes, .step = taps->step};
-    int first = 0;
-    while (!is_inside(taps, first, begin)) {
-        first++;
-    }
-    for (int t = 0; t < taps->count; t++) {
-        bool inside = is_inside(taps, t, begin);
-        int64_t change = inside ? taps->last[t] : taps->first[t];
-        found.end = change > begin ? cvy_min_i64(found.end, change) : found.end;
-        found.offset[t] = taps->offset[inside ? t : first] + begin * taps->step;
-        found.index[t] = inside ? t : forward ? first : NOBODY;
-    }
-    return found;
-}
-
-/* The larger wins, the first of equals, and the first NaN over all (it is not equal to itself). */
-CVY_INLINE void find_largest(const run *of, int taps, int64_t lanes, const float *x, float *value, int32_t *index)
-{
-    const run r = *of;
-    for (int64_t output = 0; output < r.end - r.begin; output++) {
-        const float *from = x + output * r.step;
-        float *held = value + output * lanes;
-        int32_t *at = index + output * lanes;
 #pragma omp simd
-        for (int64_t i = 0; i < lanes; i++) {
-            float largest = from[r.offset[0] + i];
-            int32_t winner = r.index[0];
+    for (int64_t i = 0; i < lanes; i++) {
+        window[i] = (uint8_t)index[i];
+    }
+}
+
+/* The larger wins, the first of equals, and the first NaN over all: it is not equal to itself. */
+CVY_INLINE void find_largest(const cvy_pool_taps *of, int taps, int64_t lanes, float least, const float *x, float *y,
+                             int32_t *winner)
+{
+    const cvy_pool_taps r = *of;
+#pragma omp simd
+    for (int64_t i = 0; i < lanes; i++) {
+        float largest = x[r.from[0] + i];
+        int32_t index = r.index[0];
 #pragma GCC unroll 9
-            for (int t = 1; t < taps; t++) {
-                float candidate = from[r.offset[t] + i];
-                bool better = candidate > largest || (candidate != candidate && largest == largest);
-                largest = better ? candidate : largest;
-                winner = better ? r.index[t] : winner;
-            }
-            held[i] = largest;
-            at[i] = winner;
+        for (int t = 1; t < taps; t++) {
+            float candidate = x[r.from[t] + i];
+            bool better = candidate > largest || (candidate != candidate && largest == largest);
+            largest = better ? candidate : largest;
+            index = better ? r.index[t] : index;
         }
+        y[i] = largest < least ? least : largest;
+        winner[i] = index;
     }
 }
 
-CVY_INLINE void give_to_winners(const run *of, int taps, int64_t lanes, const float *value, const int32_t *index,
-                                float *dx)
+/* Lanes of a loop, as many at a time as there is room for their winners. */
+CVY_INLINE void find_in_loop(const cvy_pool_taps *of, int taps, int64_t count, int64_t lanes, const cvy_pool_max *pool)
 {
-    const run r = *of;
-    for (int64_t output = 0; output < r.end - r.begin; output++) {
-        float *to = dx + output * r.step;
-        const float *from = value + output * lanes;
-        const int32_t *at = index + output * lanes;
-#pragma omp simd
-        for (int64_t i = 0; i < lanes; i++) {
-#pragma GCC unroll 9
-            for (int t = 0; t < taps; t++) {
-                to[r.offset[t] + i] += at[i] == r.index[t] ? from[i] : 0;
+    int32_t winner[CVY_COLUMNS_WIDTH];
+    for (int64_t output = 0; output < count; output++) {
+        const float *from = pool->x + output * of->from_step;
+        int64_t to = of->to + output * of->step;
+        for (int64_t i = 0; i < lanes; i += CVY_COLUMNS_WIDTH) {
+            int64_t some = lanes - i < CVY_COLUMNS_WIDTH ? lanes - i : CVY_COLUMNS_WIDTH;
+            find_largest(of, taps, some, pool->least, from + i, pool->y + to + i, winner);
+            if (pool->window) {
+                pack(winner, some, pool->window + to + i);
             }
         }
+    }
+}
+
+/* In the order of outputs, from 0. A relu's gradient is none where y is not above 0. */
+CVY_INLINE void gather(const cvy_pool_taps *of, int taps, int64_t lanes, bool masked, const gradient_rows *rows)
+{
+    const cvy_pool_taps r = *of;
+    const float *dy = rows->at.dy, *y = rows->at.y;
+    const uint8_t *window = rows->at.window;
+    const int32_t *index = rows->index;
+    float *dx = rows->at.dx;
+#pragma omp simd
+    for (int64_t i = 0; i < lanes; i++) {
+        float sum = 0;
+#pragma GCC unroll 9
+        for (int t = 0; t < taps; t++) {
+            int32_t winner = lanes == BLOCK ? index[r.from[t] + i] : window[r.from[t] + i];
+            bool mine = winner == r.index[t];
+            sum += mine && (!masked || y[r.from[t] + i] > 0) ? dy[r.from[t] + i] : 0;
+        }
+        dx[i] = sum;
+    }
+}
+
+CVY_INLINE void gather_loop(const cvy_pool_taps *of, int taps, cvy_pool_loop loop, bool masked,
+                            const gradient_rows *rows)
+{
+    gradient_rows next = *rows;
+    next.at.dx += of->to;
+    for (int64_t input = 0; input < loop.count; input++) {
+        if (rows->index) {
+            gather(of, taps, BLOCK, masked, &next);
+            next.index += of->from_step;
+        } else {
+            gather(of, taps, loop.lanes, masked, &next);
+        }
+        next.at.dy += of->from_step;
+        next.at.y += masked ? of->from_step : 0;
+        next.at.window += of->from_step;
+        next.at.dx += of->step;
     }
 }
 
 /* Blocks of channels are short: their length is a constant, too. */
-#define DEFINE_TAPS(taps)                                                                                     \
-    CVY_VECTOR static void find_of_##taps(const run *of, const float *x, float *value, int32_t *index)        \
-    {                                                                                                         \
-        if (of->lanes == 16) {                                                                                \
-            find_largest(of, taps, 16, x, value, index);                                                      \
-        } else if (of->lanes == 8) {                                                                          \
-            find_largest(of, taps, 8, x, value, index);                                                       \
-        } else {                                                                                              \
-            find_largest(of, taps, of->lanes, x, value, index);                                               \
-        }                                                                                                     \
-    }                                                                                                         \
-    CVY_VECTOR static void give_of_##taps(const run *of, const float *value, const int32_t *index, float *dx) \
-    {                                                                                                         \
-        if (of->lanes == 16) {                                                                                \
-            give_to_winners(of, taps, 16, value, index, dx);                                                  \
-        } else if (of->lanes == 8) {                                                                          \
-            give_to_winners(of, taps, 8, value, index, dx);                                                   \
-        } else {                                                                                              \
-            give_to_winners(of, taps, of->lanes, value, index, dx);                                           \
-        }                                                                                                     \
+#define DEFINE_FIND(taps)                                                                                             \
+    CVY_WIDE_VECTOR static void find_of_##taps(const cvy_pool_taps *of, cvy_pool_loop loop, const cvy_pool_max *pool) \
+    {                                                                                                                 \
+        if (loop.lanes == BLOCK) {                                                                                    \
+            find_in_loop(of, taps, loop.count, BLOCK, pool);                                                          \
+        } else {                                                                                                      \
+            find_in_loop(of, taps, loop.count, loop.lanes, pool);                                                     \
+        }                                                                                                             \
     }
 
-DEFINE_TAPS(4)
-DEFINE_TAPS(8)
-DEFINE_TAPS(9)
+#define DEFINE_GATHER(name, taps, masked)                                         \
+    CVY_WIDE_VECTOR static void name(const cvy_pool_taps *of, cvy_pool_loop loop, \
+                                     const gradient_rows *rows)                   \
+    {                                                                             \
+        gather_loop(of, taps, loop, masked, rows);                                \
+    }
 
-void cvy_pool_max_find(const cvy_pool *pool, const cvy_pool_segment *segment, const float *x, float *value_out,
-                       int32_t *index_out)
+DEFINE_FIND(4)
+DEFINE_FIND(6)
+DEFINE_FIND(9)
+DEFINE_GATHER(gather_of_1, 1, false)
+DEFINE_GATHER(gather_of_2, 2, false)
+DEFINE_GATHER(gather_of_4, 4, false)
+DEFINE_GATHER(gather_of_9, 9, false)
+DEFINE_GATHER(gather_masked_of_1, 1, true)
+DEFINE_GATHER(gather_masked_of_2, 2, true)
+DEFINE_GATHER(gather_masked_of_4, 4, true)
+DEFINE_GATHER(gather_masked_of_9, 9, true)
+
+typedef void (*gather_function)(const cvy_pool_taps *of, cvy_pool_loop loop, const gradient_rows *rows);
+
+void cvy_pool_max_row(const cvy_pool_row *row, int64_t positions, const cvy_pool_max *pool)
 {
-    const segment_taps taps = find_taps(pool, segment);
-    for (int64_t output = segment->first; output < segment->last;) {
-        const run r = find_run(&taps, segment, output, true);
-        int64_t at = (output - segment->first) * r.lanes;
-        if (taps.count == 4) {
-            find_of_4(&r, x, value_out + at, index_out + at);
-        } else if (taps.count == 8) {
-            find_of_8(&r, x, value_out + at, index_out + at);
-        } else {
-            find_of_9(&r, x, value_out + at, index_out + at);
-        }
-        output = r.end;
+    int64_t lanes = row->strip.lanes, valid = row->strip.valid;
+    uint8_t *window = pool->window ? pool->window + row->to : NULL;
+    const cvy_pool_max at = {.x = pool->x + row->from, .y = pool->y + row->to, .window = window, .least = pool->least};
+    for (int i = 0; i < row->runs; i++) {
+        const cvy_pool_taps *of = &row->taps[i];
+        (of->taps <= 4 ? find_of_4 : of->taps <= 6 ? find_of_6 : find_of_9)(of, cvy_pool_loop_get(row, of), &at);
+    }
+    for (int64_t i = 0; window && valid < lanes && i < positions; i++) { /* no winners in the padding */
+        memset(window + i * lanes + valid, 0, (size_t)(lanes - valid));
     }
 }
 
-void cvy_pool_max_give(const cvy_pool *pool, const cvy_pool_segment *segment, const float *value, const int32_t *index,
-                       float *dx)
+/* Whom no window covers gets nothing. */
+static void clear_run(const cvy_pool_taps *of, int64_t lanes, float *dx)
 {
-    const segment_taps taps = find_taps(pool, segment);
-    for (int64_t output = segment->first; output < segment->last;) {
-        const run r = find_run(&taps, segment, output, false);
-        int64_t at = (output - segment->first) * r.lanes;
-        if (taps.count == 4) {
-            give_of_4(&r, value + at, index + at, dx);
-        } else if (taps.count == 8) {
-            give_of_8(&r, value + at, index + at, dx);
-        } else {
-            give_of_9(&r, value + at, index + at, dx);
-        }
-        output = r.end;
+    for (int64_t i = 0; i < of->count; i++) {
+        memset(dx + of->to + i * of->step, 0, (size_t)lanes * sizeof *dx);
     }
+}
+
+CVY_WIDE_VECTOR static void unpack(const uint8_t *window, int64_t count, int32_t *index)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++) {
+        index[i] = window[i];
+    }
+}
+
+/* From where to where the taps of a row's runs lie. */
+static void find_extent(const cvy_pool_row *row, int64_t *first_out, int64_t *last_out)
+{
+    int64_t first = INT64_MAX, last = 0;
+    for (int i = 0; i < row->runs; i++) {
+        const cvy_pool_taps *of = &row->taps[i];
+        for (int t = 0; t < of->taps; t++) {
+            first = cvy_min_i64(first, of->from[t]);
+            last = cvy_max_i64(last, of->from[t] + (of->count - 1) * of->from_step + row->strip.lanes);
+        }
+    }
+    *first_out = cvy_min_i64(first, last);
+    *last_out = last;
+}
+
+static void gather_row(const cvy_pool_row *row, const gradient_rows *rows)
+{
+    static const gather_function gather_of[2][CVY_POOL_TAPS + 1] = {
+        {NULL, gather_of_1, gather_of_2, gather_of_4, gather_of_4, gather_of_9, gather_of_9, gather_of_9, gather_of_9,
+         gather_of_9},
+        {NULL, gather_masked_of_1, gather_masked_of_2, gather_masked_of_4, gather_masked_of_4, gather_masked_of_9,
+         gather_masked_of_9, gather_masked_of_9, gather_masked_of_9, gather_masked_of_9},
+    };
+    for (int i = 0; i < row->runs; i++) {
+        const cvy_pool_taps *of = &row->taps[i];
+        cvy_pool_loop loop = rows->index ? (cvy_pool_loop){of->count, BLOCK} : cvy_pool_loop_get(row, of);
+        if (of->taps > 0) {
+            gather_of[rows->at.y != NULL][of->taps](of, loop, rows);
+        } else {
+            clear_run(of, row->strip.lanes, rows->at.dx);
+        }
+    }
+}
+
+/* The bytes of a block's row become numbers first: a loop of 16 over both widths would go by the registers of bytes. */
+void cvy_pool_max_gradient_row(const cvy_pool_row *row, const cvy_pool_max_gradient *pool)
+{
+    int32_t index[MOST_UNPACKED];
+    int64_t first, last;
+    gradient_rows rows = {.at = {.dy = pool->dy + row->from,
+                                 .y = pool->y ? pool->y + row->from : NULL,
+                                 .window = pool->window + row->from,
+                                 .dx = pool->dx + row->to}};
+    find_extent(row, &first, &last);
+    if (row->strip.lanes == BLOCK && first < last && last - first <= MOST_UNPACKED) {
+        unpack(rows.at.window + first, last - first, index);
+        rows.index = index - first;
+    }
+    gather_row(row, &rows);
 }

@@ -1,18 +1,28 @@
-/* Max pooling where channels lie innermost, over windows of few positions: all of a window at once, in registers. */
+/* Max pooling by rows: all of a window at once, in registers. */
 #ifndef CVY_BACKEND_CPU_POOL_MAX_H
 #define CVY_BACKEND_CPU_POOL_MAX_H
 
-#include "backend/cpu/pool_geometry.h"
+#include "backend/cpu/pool_runs.h"
 
-/** Whether the functions below take a pooling; else its taps are gone over one by one. */
-bool cvy_pool_max_fits(const cvy_pool *pool);
+/** What a forward pass reads and writes. */
+typedef struct cvy_pool_max {
+    const float *x;
+    float *y;
+    uint8_t *window; /**< NULL in inference */
+    float least;     /**< outputs below it become it: 0 with a relu, else minus infinity */
+} cvy_pool_max;
 
-/** The largest value of each output of a segment, and the tap where it was; both without gaps. */
-void cvy_pool_max_find(const cvy_pool *pool, const cvy_pool_segment *segment, const float *x, float *value_out,
-                       int32_t *index_out);
+/** What a backward pass reads and writes; @p y with a relu only, else NULL. */
+typedef struct cvy_pool_max_gradient {
+    const float *dy, *y;
+    const uint8_t *window;
+    float *dx;
+} cvy_pool_max_gradient;
 
-/** Add the gradient of each output of a segment to the element of @p dx at its tap; both without gaps. */
-void cvy_pool_max_give(const cvy_pool *pool, const cvy_pool_segment *segment, const float *value, const int32_t *index,
-                       float *dx);
+/** The largest value of each output of a row of @p positions, and the tap where it was. */
+void cvy_pool_max_row(const cvy_pool_row *row, int64_t positions, const cvy_pool_max *pool);
+
+/** The gradient of each input of a row: of the outputs that it won. */
+void cvy_pool_max_gradient_row(const cvy_pool_row *row, const cvy_pool_max_gradient *pool);
 
 #endif
