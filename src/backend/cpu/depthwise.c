@@ -6,7 +6,7 @@
  * In a chain they follow oneDNN, which leaves them what it has no depthwise kernel for. Over the shapes of MobileNetV2
  * and EfficientNet (2.6, AVX-512, one thread, batch 16 and 64) these take 0.002 to 0.005 of the time of its product on
  * planes of one position, 0.02 to 0.3 of its gradient of weights by groups in blocks; beside its depthwise kernels 0.5
- * to 2.7, mostly 1.1 to 1.8, in the gradient of weights up to 3.5: those it keeps.
+ * to 3.0, mostly 1.1 to 1.8, in the gradient of weights up to 3.5: those it keeps.
  */
 #include "backend/cpu/depthwise.h"
 #include "base/checked.h"
