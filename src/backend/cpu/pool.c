@@ -1,6 +1,6 @@
 /*
  * Max and average pooling, both passes, over every activation format. Where channels lie innermost and windows are
- * small, as nearly all are, rows are gathered (pool_runs.h).
+ * small, as nearly all are, rows are gathered (pool_runs.h), but for the gradient of max pooling (pool_give.h).
  *
  * The rest: an output row is worked on in segments that stay in the first-level cache; for each position of the window
  * (a tap), in kd,kh,kw order, all outputs of the segment whose input is inside take it in one loop: along channels
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "backend/cpu/pool_average.h"
+#include "backend/cpu/pool_give.h"
 #include "backend/cpu/pool_max.h"
 #include "backend/cpu/vector.h"
 #include "base/checked.h"
@@ -315,6 +316,10 @@ static void spread_segment(const cvy_pool *pool, const cvy_pool_segment *segment
     if (!from->window) {
         divide(pool, segment, from->whole, all.value);
     }
+    if (from->window && cvy_pool_give_fits(pool)) {
+        cvy_pool_give(pool, segment, all.value, all.index, dx);
+        return;
+    }
     for (cvy_pool_tap tap = {.index = -1}; cvy_pool_next_tap(pool, segment, &tap);) {
         int64_t at = (tap.first - segment->first) * lanes;
         if (from->window) {
@@ -331,22 +336,17 @@ static const void *find_operand(const cvy_op *op, void *const *operand, cvy_role
     return i < 0 ? NULL : operand[i];
 }
 
-/* Backward by rows. */
+/* Backward of averages by rows. */
 static void run_rows_backward(const cvy_pool_runs *runs, const gradient_sources *from, float *dx, bool parallel)
 {
     const cvy_pool *pool = runs->pool;
-    const cvy_pool_max_gradient max = {.dy = from->dy, .y = from->y, .window = from->window, .dx = dx};
     int64_t units = pool->x.samples * pool->x.strips, rows = runs->axis[0].own * runs->axis[1].own;
     int64_t stride = pool->x.position_stride;
 #pragma omp parallel for collapse(2) schedule(static) if (parallel)
     for (int64_t unit = 0; unit < units; unit++) {
         for (int64_t i = 0; i < rows; i++) {
             const cvy_pool_row row = cvy_pool_row_get(runs, unit, i);
-            if (from->window) {
-                cvy_pool_max_gradient_row(&row, &max);
-            } else {
-                cvy_pool_average_row(runs, &row, from->whole, from->dy, dx);
-            }
+            cvy_pool_average_row(runs, &row, from->whole, from->dy, dx);
             if (from->x) {
                 mask_rows(from->x + row.to, stride, dx + row.to, stride, runs->axis[2].own, row.strip.lanes);
             }
@@ -370,7 +370,7 @@ static cvy_status run_backward(const cvy_cpu_kernel *kernel, void *const *operan
     float *dx = operand[op->operands - 1];
     bool parallel = kernel->elements > CVY_CPU_SERIAL_ELEMENTS;
     cvy_pool_runs runs;
-    if (cvy_pool_runs_get(&pool, true, &runs)) {
+    if (!from.window && cvy_pool_runs_get(&pool, true, &runs)) {
         run_rows_backward(&runs, &from, dx, parallel);
         return CVY_OK;
     }

@@ -1,4 +1,4 @@
-/* Max pooling by rows: all of a window at once, in registers. */
+/* Max pooling forward, by rows: all of a window at once, in registers. */
 #ifndef CVY_BACKEND_CPU_POOL_MAX_H
 #define CVY_BACKEND_CPU_POOL_MAX_H
 
@@ -12,17 +12,7 @@ typedef struct cvy_pool_max {
     float least;     /**< outputs below it become it: 0 with a relu, else minus infinity */
 } cvy_pool_max;
 
-/** What a backward pass reads and writes; @p y with a relu only, else NULL. */
-typedef struct cvy_pool_max_gradient {
-    const float *dy, *y;
-    const uint8_t *window;
-    float *dx;
-} cvy_pool_max_gradient;
-
 /** The largest value of each output of a row of @p positions, and the tap where it was. */
 void cvy_pool_max_row(const cvy_pool_row *row, int64_t positions, const cvy_pool_max *pool);
-
-/** The gradient of each input of a row: of the outputs that it won. */
-void cvy_pool_max_gradient_row(const cvy_pool_row *row, const cvy_pool_max_gradient *pool);
 
 #endif
