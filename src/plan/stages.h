@@ -18,7 +18,7 @@ typedef struct cvy_chain {
  * Not collective. Takes time in the square of the layers, or less.
  *
  * @param[in]  stages       at least 1
- * @param[out] first_out    the first layer of each stage, then the number of layers: @p stages + 1; untouched on failure
+ * @param[out] first_out    @p stages + 1: the first layer of each, then all layers; untouched on failure
  * @param[out] slowest_out  seconds of the slowest stage, its cuts included; untouched on failure
  * @retval CVY_ERR_INFEASIBLE  fewer layers, or places to cut, than stages need
  * @retval CVY_ERR_MEMORY

@@ -59,7 +59,7 @@ enum { CVY_STRATEGY_TEXT = 256 };
  */
 const char *cvy_strategy_print(const cvy_strategy *strategy, char *text);
 
-/** The family of a strategy, for tables: "serial", "data", "data+filter", "spatial+pipeline", "auto". Returns @p text. */
+/** The family, for tables: "serial", "data", "data+filter", "spatial+pipeline", "auto". Returns @p text. */
 const char *cvy_strategy_family(const cvy_strategy *strategy, char *text);
 
 #endif
