@@ -45,9 +45,7 @@ static void order_axes(const int64_t size[CVY_AXES], const cvy_axis *order, cvy_
 
 cvy_status cvy_mesh_setup(const int64_t size[CVY_AXES], const cvy_axis order[CVY_AXES], cvy_mesh *mesh_out)
 {
-    cvy_mesh mesh;
-    memset(&mesh, 0, sizeof mesh); /* padding too: equal grids are equal in memory */
-    mesh.ranks = 1;
+    cvy_mesh mesh = {.ranks = 1};
     for (int axis = 0; axis < CVY_AXES; axis++) {
         CVY_REQUIRE(size[axis] >= 1, CVY_ERR_INPUT, "%s=%" PRId64 " ranks, expected at least 1", axis_names[axis],
                     size[axis]);

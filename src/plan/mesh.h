@@ -25,7 +25,7 @@ enum { CVY_AXIS_SPACE = 1 << CVY_AXIS_DEPTH | 1 << CVY_AXIS_HEIGHT | 1 << CVY_AX
 /** Ranks are numbered by 32-bit integers, as in MPI. */
 #define CVY_MAX_RANKS INT32_MAX
 
-/** A grid of ranks; made by cvy_mesh_setup(). Equal grids are equal in memory. */
+/** A grid of ranks; made by cvy_mesh_setup(). */
 typedef struct cvy_mesh {
     int64_t ranks;            /**< product of the sizes */
     int64_t size[CVY_AXES];   /**< of each axis, 1 where it is not used */

@@ -259,8 +259,7 @@ static cvy_status read_strategy(reader *r, const char *text, int64_t ranks, cons
 cvy_status cvy_strategy_parse(const char *text, int64_t ranks, const int64_t space[3], cvy_strategy *strategy_out)
 {
     char word[CVY_WORD_TEXT];
-    reader r;
-    memset(&r, 0, sizeof r); /* padding too: equal strategies are equal in memory */
+    reader r = {0};
     for (int axis = 0; axis < CVY_AXES; axis++) {
         r.size[axis] = 1;
     }
