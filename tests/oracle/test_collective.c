@@ -86,8 +86,8 @@ static void test_trees_of_nccl_by_hand(void **state)
 
 /*
  * What a newer device or another processor changes. 64 B in a node of 4: LL128 trees 4.4 + 2 * 3 * 1.25 = 11.9 us and
- * 84 * 0.92 * 7/9 GB/s; LL rings 3.6 + 6 * 0.47 us, at most 39 GB/s, with Ampere a quarter of 235. On 4 nodes of one rank
- * 3.6 + 6 * 2.7 us, at most 20.4 GB/s, 19 with AMD.
+ * 84 * 0.92 * 7/9 GB/s; LL rings 3.6 + 6 * 0.47 us, at most 39 GB/s, with Ampere a quarter of 235. On 4 nodes of one
+ * rank 3.6 + 6 * 2.7 us, at most 20.4 GB/s, 19 with AMD.
  */
 static void test_machines_of_nccl(void **state)
 {
