@@ -6,7 +6,7 @@ shift
 if /usr/bin/python3 -c 'import torch, torchvision' 2>/dev/null; then
     exec /usr/bin/python3 "$(dirname "$0")/../bench/run.py" "$program" "$@"
 fi
-echo "bench: Convoy alone; to compare with PyTorch: apt-get install python3-torch python3-torchvision" >&2
+echo "bench: Convoy alone; beside PyTorch: apt-get install python3-torch python3-torchvision libopenblas0-openmp" >&2
 for model in lenet5 cifar10-quick resnet18 resnet50; do
     "$program" bench "$model" --batch 16
 done

@@ -2,6 +2,11 @@
  * Convolutions with one filter for each channel, forward and gradient of data: every target is a sum over its taps,
  * each a vector of channels times a vector of weights. Taps are clipped to the sources once for all targets of a row
  * that have the same ones, and of all samples of a tile: a plane of one position has one tap.
+ *
+ * In a chain they follow oneDNN, which leaves them what it has no depthwise kernel for. Over the shapes of MobileNetV2
+ * and EfficientNet (2.6, AVX-512, one thread, batch 16 and 64) these take 0.002 to 0.005 of the time of its product on
+ * planes of one position, 0.02 to 0.3 of its gradient of weights by groups in blocks; beside its depthwise kernels 0.5
+ * to 3.0, mostly 1.1 to 1.8, in the gradient of weights up to 3.5: those it keeps.
  */
 #include "backend/cpu/depthwise.h"
 #include "base/checked.h"

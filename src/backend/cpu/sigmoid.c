@@ -23,7 +23,7 @@ CVY_INLINE split split_one(float x)
     return (split){large * (x < 0 ? e : 1.0f), large * (x < 0 ? 1.0f : e)};
 }
 
-CVY_VECTOR void cvy_cpu_sigmoid(const float *x, const float *unused, float *y, int64_t count, float slope)
+CVY_WIDE_VECTOR void cvy_cpu_sigmoid(const float *x, const float *unused, float *y, int64_t count, float slope)
 {
     (void)unused;
     (void)slope;
@@ -50,7 +50,7 @@ CVY_INLINE float hyperbolic_tangent(float x)
     return copysignf(less / (2.0f - less), x);
 }
 
-CVY_VECTOR void cvy_cpu_tanh(const float *x, const float *unused, float *y, int64_t count, float slope)
+CVY_WIDE_VECTOR void cvy_cpu_tanh(const float *x, const float *unused, float *y, int64_t count, float slope)
 {
     (void)unused;
     (void)slope;
@@ -69,7 +69,7 @@ CVY_VECTOR void cvy_cpu_tanh_backward(const float *y, const float *dy, float *dx
     }
 }
 
-CVY_VECTOR void cvy_cpu_silu(const float *x, const float *unused, float *y, int64_t count, float slope)
+CVY_WIDE_VECTOR void cvy_cpu_silu(const float *x, const float *unused, float *y, int64_t count, float slope)
 {
     (void)unused;
     (void)slope;
@@ -79,7 +79,7 @@ CVY_VECTOR void cvy_cpu_silu(const float *x, const float *unused, float *y, int6
     }
 }
 
-CVY_VECTOR void cvy_cpu_silu_backward(const float *x, const float *dy, float *dx, int64_t count, float slope)
+CVY_WIDE_VECTOR void cvy_cpu_silu_backward(const float *x, const float *dy, float *dx, int64_t count, float slope)
 {
     (void)slope;
 #pragma omp simd
