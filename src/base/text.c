@@ -153,6 +153,16 @@ const char *cvy_print_word(const char *word, char *text)
     return text;
 }
 
+const char *cvy_print_words(const char *const *words, char *text, size_t bytes)
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (int i = 0; words[i] && length < bytes; i++) {
+        length += (size_t)snprintf(text + length, bytes - length, "%s%s", i ? ", " : "", words[i]);
+    }
+    return text;
+}
+
 /* Distance of two words of at most MAX_WORD letters, by rows: two rows above are kept for swaps. */
 static int measure_distance(const char *a, int a_length, const char *b, int b_length)
 {

@@ -44,6 +44,9 @@ enum { CVY_WORD_TEXT = 72 };
 /** A word of outside origin, fit for a one-line message: 60 characters at most, control characters as '?'. */
 const char *cvy_print_word(const char *word, char *text);
 
+/** "a, b, c" from @p words (NULL-terminated) into @p text of @p bytes; cut where it is full. */
+const char *cvy_print_words(const char *const *words, char *text, size_t bytes);
+
 /** The entry of @p words (NULL-terminated) with the least edit distance to @p word; NULL where none is near. */
 const char *cvy_nearest(const char *word, const char *const *words);
 

@@ -2,6 +2,9 @@
 #ifndef CVY_BASE_UTF8_H
 #define CVY_BASE_UTF8_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 /**
  * Bytes of the character that a text begins with, 1 to 4 (Unicode 15, table 3-7); 0 where there is none to show: at the
  * end, at a byte that is no part of a character, at one that was cut, and at control characters, those of one byte (C0,
@@ -22,6 +25,17 @@ static inline int cvy_utf8_measure(const char *text)
         }
     }
     return bytes;
+}
+
+/** Whether a text is one line to show, of at most @p most bytes; an empty one is. Cannot fail. */
+static inline bool cvy_utf8_is_line(const char *text, size_t most)
+{
+    size_t length = 0;
+    int bytes;
+    while (length <= most && (bytes = cvy_utf8_measure(text + length)) > 0) {
+        length += (size_t)bytes;
+    }
+    return !text[length] && length <= most;
 }
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/quantity.h"
 
 typedef enum cvy_yaml_kind { CVY_YAML_SCALAR, CVY_YAML_SEQUENCE, CVY_YAML_MAPPING } cvy_yaml_kind;
 
@@ -57,6 +58,9 @@ cvy_status cvy_yaml_get_int(const cvy_yaml_node *node, const char *what, int64_t
                             int64_t *value_out);
 cvy_status cvy_yaml_get_real(const cvy_yaml_node *node, const char *what, double minimum, double maximum,
                              double *value_out);
+/** Read a number with its unit; bounds inclusive, in the base unit. @retval CVY_ERR_INPUT as above */
+cvy_status cvy_yaml_get_quantity(const cvy_yaml_node *node, const char *what, cvy_quantity kind, double minimum,
+                                 double maximum, double *value_out);
 cvy_status cvy_yaml_get_bool(const cvy_yaml_node *node, const char *what, bool *value_out);
 
 /** Word a failure at a node: "FILE:LINE: …". Returns CVY_ERR_INPUT. */

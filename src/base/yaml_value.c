@@ -1,4 +1,7 @@
-/* Values of YAML nodes: numbers within bounds, yes and no, known keys. Refusals say what was found and expected. */
+/*
+ * Values of YAML nodes: numbers within bounds, quantities with units, yes and no, known keys. Refusals say what was
+ * found and expected.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -61,6 +64,23 @@ cvy_status cvy_yaml_get_real(const cvy_yaml_node *node, const char *what, double
     if (!plain || *end || !isfinite(value) || value < minimum || value > maximum) {
         return cvy_yaml_fail(node, "%s: found %s, expected a number from %g to %g", what, print_found(node, found),
                              minimum, maximum);
+    }
+    *value_out = value;
+    return CVY_OK;
+}
+
+cvy_status cvy_yaml_get_quantity(const cvy_yaml_node *node, const char *what, cvy_quantity kind, double minimum,
+                                 double maximum, double *value_out)
+{
+    char found[FOUND], low[CVY_QUANTITY_TEXT], high[CVY_QUANTITY_TEXT];
+    double value;
+    if (!cvy_quantity_parse(cvy_yaml_text(node), kind, &value)) {
+        return cvy_yaml_fail(node, "%s: found %s, expected %s", what, print_found(node, found),
+                             cvy_quantity_expected(kind));
+    }
+    if (value < minimum || value > maximum) {
+        return cvy_yaml_fail(node, "%s: found %s, expected from %s to %s", what, print_found(node, found),
+                             cvy_quantity_print(minimum, kind, low), cvy_quantity_print(maximum, kind, high));
     }
     *value_out = value;
     return CVY_OK;

@@ -1,72 +1,85 @@
-/* Reading machines. Every figure is checked here, so that plans may trust it. */
+/*
+ * Machines as objects: made from a file or from what the system says of itself, asked, released. Texts belong to the
+ * machine and go with it; the local machine has constant ones and owns nothing.
+ */
 #include "machine/machine.h"
 
-#include <stdio.h>
-#include <string.h>
-
+#include "base/memory.h"
 #include "base/topology.h"
-#include "base/yaml.h"
+#include "machine/internal.h"
 
 int cvy_device_block(const cvy_device *device) { return device->vector_bits >= 512 ? 16 : 8; }
+
+int64_t cvy_machine_devices(const cvy_machine *machine) { return (int64_t)machine->nodes * machine->devices_per_node; }
+
+const char *cvy_machine_find_source(const cvy_machine *machine, const void *figure)
+{
+    size_t offset = (size_t)((const char *)figure - (const char *)machine);
+    for (int i = 0; i < machine->sources; i++) {
+        if (machine->source[i].offset == offset) {
+            return machine->source[i].text;
+        }
+    }
+    return NULL;
+}
 
 void cvy_machine_get_local(cvy_machine *machine_out)
 {
     cvy_topology topology;
     cvy_topology_get(&topology);
-    *machine_out = (cvy_machine){.name = "local",
-                                 .device = {.cores = topology.cores,
+    *machine_out = (cvy_machine){.name = CVY_MACHINE_HERE,
+                                 .summary = "the machine that this program runs on",
+                                 .nodes = 1,
+                                 .devices_per_node = 1,
+                                 .device = {.name = "cpu",
+                                            .kind = CVY_DEVICE_CPU,
+                                            .cores = topology.cores,
                                             .vector_bits = topology.vector_bits,
                                             .memory_bytes = topology.memory_bytes}};
 }
 
-static cvy_status read_device(const cvy_yaml_node *node, cvy_device *device)
+cvy_status cvy_machine_keep(cvy_machine *machine, const char *text, const char **kept_out)
 {
-    static const char *const keys[] = {"cores", "vector-bits", "memory-bytes", NULL};
-    int64_t cores;
-    int64_t bits;
-    for (int i = 0; i < 2; i++) {
-        if (!cvy_yaml_find(node, keys[i])) {
-            return cvy_yaml_fail(node, "device: '%s' is missing", keys[i]);
-        }
+    CVY_TRY(cvy_array_reserve(&machine->text, machine->texts, &machine->texts_capacity, sizeof *machine->text));
+    char *kept = cvy_strdup(text);
+    if (!kept) {
+        return CVY_ERR_MEMORY;
     }
-    CVY_TRY(cvy_yaml_check_keys(node, keys));
-    CVY_TRY(cvy_yaml_get_int(cvy_yaml_find(node, "cores"), "cores", 1, 100000, &cores));
-    CVY_TRY(cvy_yaml_get_int(cvy_yaml_find(node, "vector-bits"), "vector-bits", 64, 4096, &bits));
-    device->cores = (int)cores;
-    device->vector_bits = (int)bits;
-    const cvy_yaml_node *memory = cvy_yaml_find(node, "memory-bytes");
-    return memory ? cvy_yaml_get_int(memory, "memory-bytes", 1, INT64_MAX, &device->memory_bytes) : CVY_OK;
+    machine->text[machine->texts++] = kept;
+    *kept_out = kept;
+    return CVY_OK;
 }
 
-static cvy_status read_machine(const cvy_yaml_node *root, cvy_machine *machine)
+cvy_status cvy_machine_load(const char *path, cvy_machine **machine_out)
 {
-    static const char *const keys[] = {"name", "device", NULL};
-    if (cvy_yaml_node_kind(root) != CVY_YAML_MAPPING) {
-        return cvy_yaml_fail(root, "expected a machine: a mapping with name and device");
-    }
-    CVY_TRY(cvy_yaml_check_keys(root, keys));
-    const cvy_yaml_node *name = cvy_yaml_find(root, "name");
-    const cvy_yaml_node *device = cvy_yaml_find(root, "device");
-    const char *text = name ? cvy_yaml_text(name) : NULL;
-    if (!text || strlen(text) == 0 || strlen(text) >= sizeof machine->name) {
-        return cvy_yaml_fail(root, "name: expected 1 to %zu characters", sizeof machine->name - 1);
-    }
-    if (!device || cvy_yaml_node_kind(device) != CVY_YAML_MAPPING) {
-        return cvy_yaml_fail(root, "device: expected a mapping with cores and vector-bits");
-    }
-    snprintf(machine->name, sizeof machine->name, "%s", text);
-    return read_device(device, &machine->device);
-}
-
-cvy_status cvy_machine_load(const char *path, cvy_machine *machine_out)
-{
+    cvy_status status;
     cvy_yaml *yaml = NULL;
-    cvy_machine machine = {.name = ""};
-    CVY_TRY(cvy_yaml_load(path, &yaml));
-    cvy_status status = read_machine(cvy_yaml_root(yaml), &machine);
-    cvy_yaml_destroy(&yaml);
-    if (status == CVY_OK) {
-        *machine_out = machine;
+    cvy_machine *machine = cvy_calloc(1, sizeof *machine);
+    if (!machine) {
+        return CVY_ERR_MEMORY;
     }
+    CVY_TRY_GOTO(status, done, cvy_yaml_load(path, &yaml));
+    CVY_TRY_GOTO(status, done, cvy_machine_read(cvy_yaml_root(yaml), machine));
+    CVY_TRY_GOTO(status, done, cvy_machine_check(cvy_yaml_root(yaml), machine));
+    CVY_TRY_GOTO(status, done, cvy_machine_keep(machine, path, &machine->file));
+    *machine_out = machine;
+    machine = NULL;
+done:
+    cvy_machine_destroy(&machine);
+    cvy_yaml_destroy(&yaml);
     return status;
+}
+
+void cvy_machine_destroy(cvy_machine **machine)
+{
+    cvy_machine *old = *machine;
+    for (int i = 0; old && i < old->texts; i++) {
+        cvy_free(old->text[i]);
+    }
+    if (old) {
+        cvy_free(old->text);
+        cvy_free(old->source);
+    }
+    cvy_free(old);
+    *machine = NULL;
 }

@@ -1,37 +1,251 @@
 /*
- * Machines: what a plan must know of the hardware. A machine is a YAML file, or the one that this program runs on.
- * docs/machines.md has the format.
+ * Machines: what a plan must know of the hardware, and of how the framework uses it. A machine is a YAML file, or the
+ * one that this program runs on. docs/machines.md has the format; the tables in fields.c have its keys, units, bounds
+ * and defaults.
+ *
+ * Ranks are devices, numbered so that consecutive ones fill a node. A figure of 0 is one that the file does not give,
+ * unless its comment says otherwise.
  */
 #ifndef CVY_MACHINE_MACHINE_H
 #define CVY_MACHINE_MACHINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "base/text.h"
+#include "op/op.h"
+
+enum {
+    CVY_MAX_LEVELS = 8,
+    CVY_MAX_EFFICIENCIES = 64,
+    CVY_MAX_COLLECTIVES = 48,
+    CVY_MAX_FILES = 8,
+    CVY_ANY = -1, /**< in rules: whatever the kernel, the pass, the precision, the level */
+};
+
+typedef enum cvy_device_kind { CVY_DEVICE_CPU, CVY_DEVICE_GPU, CVY_DEVICE_KIND_COUNT } cvy_device_kind;
+
+/** What numbers products are made of; TF32 has the range of FP32 and the digits of FP16. */
+typedef enum cvy_precision {
+    CVY_PRECISION_FP64,
+    CVY_PRECISION_FP32,
+    CVY_PRECISION_TF32,
+    CVY_PRECISION_FP16,
+    CVY_PRECISION_BF16,
+    CVY_PRECISION_COUNT
+} cvy_precision;
+
+/** What goes over links: collectives, and messages between two. */
+typedef enum cvy_traffic {
+    CVY_TRAFFIC_ALL_REDUCE,
+    CVY_TRAFFIC_REDUCE_SCATTER,
+    CVY_TRAFFIC_ALL_GATHER,
+    CVY_TRAFFIC_BROADCAST,
+    CVY_TRAFFIC_ALL_TO_ALL,
+    CVY_TRAFFIC_POINT_TO_POINT,
+    CVY_TRAFFIC_COUNT
+} cvy_traffic;
+
+typedef enum cvy_algorithm {
+    CVY_ALGORITHM_RING,
+    CVY_ALGORITHM_RECURSIVE_DOUBLING, /**< log2(p) steps, all of the message in each */
+    CVY_ALGORITHM_HALVING_DOUBLING,   /**< recursive halving, then doubling: 2 log2(p) steps of halves */
+    CVY_ALGORITHM_TREE,               /**< binomial */
+    CVY_ALGORITHM_DOUBLE_TREE,        /**< two binary trees, each for half of the message */
+    CVY_ALGORITHM_HIERARCHICAL,       /**< inside each domain of the level below, then across */
+    CVY_ALGORITHM_PAIRWISE,           /**< p - 1 steps, each with another partner */
+    CVY_ALGORITHM_NCCL,               /**< the cheapest by the cost model that NCCL publishes */
+    CVY_ALGORITHM_COUNT
+} cvy_algorithm;
+
+/** What sends input to the ranks that share a sample. */
+typedef enum cvy_staging {
+    CVY_STAGING_HIDDEN, /**< it is loaded while the step before runs */
+    CVY_STAGING_EACH,   /**< each rank loads its own, between steps */
+    CVY_STAGING_LEADER, /**< one rank loads all of it and broadcasts, between steps */
+    CVY_STAGING_COUNT
+} cvy_staging;
+
+/** The named strategies, as bits of sets: 1u << CVY_STRATEGY_…. */
+typedef enum cvy_strategy_name {
+    CVY_STRATEGY_DATA,
+    CVY_STRATEGY_SPATIAL,
+    CVY_STRATEGY_FILTER,
+    CVY_STRATEGY_CHANNEL,
+    CVY_STRATEGY_ALTERNATING,
+    CVY_STRATEGY_PIPELINE,
+    CVY_STRATEGY_DATA_FILTER,
+    CVY_STRATEGY_DATA_CHANNEL,
+    CVY_STRATEGY_DATA_SPATIAL,
+    CVY_STRATEGY_DATA_PIPELINE,
+    CVY_STRATEGY_NAME_COUNT
+} cvy_strategy_name;
+
+/** Measured shares of a device's peaks; of several that apply, the first in the file holds. */
+typedef struct cvy_efficiency {
+    int kernel;       /**< cvy_op_kind or CVY_ANY */
+    int pass;         /**< cvy_op_pass or CVY_ANY */
+    int precision;    /**< cvy_precision or CVY_ANY */
+    double peak;      /**< share of the peak rate that is reached, above 0 to 1 */
+    double bandwidth; /**< share of the memory bandwidth that is reached, above 0 to 1 */
+} cvy_efficiency;
 
 /** A device: what kernels run on. */
 typedef struct cvy_device {
-    int cores;
-    int vector_bits;      /**< of the widest vector of floats */
-    int64_t memory_bytes; /**< 0 where unknown */
+    const char *name;
+    int kind;                                       /**< cvy_device_kind */
+    int cores;                                      /**< of a GPU: multiprocessors */
+    int vector_bits;                                /**< of the widest vector of floats; 0 of a GPU */
+    double peak_flop_per_s[CVY_PRECISION_COUNT];    /**< dense, of a whole device; 0 where it has no such unit */
+    int64_t memory_bytes;                           /**< 0 where unknown */
+    double memory_Bps;
+    double launch_s;                                /**< least time of a kernel: its launch */
+    double slice_floor;                             /**< share of a whole kernel's time that a thin slice still takes */
+    double spread;                                  /**< standard deviation of a step's time by its mean */
+    double price_usd_per_h;
+    cvy_efficiency efficiency[CVY_MAX_EFFICIENCIES];
+    int efficiencies;
+    const char *kernel_table[CVY_MAX_FILES + 1];    /**< files, as written; NULL-terminated */
+    const char *predictor[CVY_MAX_FILES + 1];
 } cvy_device;
 
+/** A level of links. The innermost connects devices, each other one the domains of the level before. */
+typedef struct cvy_level {
+    const char *name;
+    int endpoints;           /**< what one domain of this level connects: devices, or domains of the level before */
+    int64_t devices;         /**< in a domain: the product of endpoints up to here */
+    double latency_s;        /**< of a message from device to device over this level, small */
+    double bandwidth_Bps;    /**< of one link, a direction */
+    int ports;               /**< links of one endpoint; its devices share them */
+    double oversubscription; /**< what all endpoints may send at once, by what passes; 1: everything passes */
+    double staged_latency_s; /**< as latency_s, of transfers that go through the memory of the host */
+    double staged_Bps;       /**< as bandwidth_Bps, likewise */
+} cvy_level;
+
+/** Which algorithm a collective takes; of several that apply, the first in the file holds. */
+typedef struct cvy_collective_rule {
+    int collective;        /**< cvy_traffic */
+    int algorithm;         /**< cvy_algorithm */
+    int level;             /**< the innermost that holds the whole group; index or CVY_ANY */
+    int64_t up_to_bytes;   /**< of the message, inclusive; 0: any */
+    int up_to_ranks;       /**< of the group, inclusive; 0: any */
+    double call_s;         /**< once a call */
+    double latency_s;      /**< a step; measured, in place of the level's; 0: the level's */
+    double bandwidth_Bps;  /**< measured, in place of the level's; 0: the level's */
+} cvy_collective_rule;
+
+/** Where data sets lie. */
+typedef struct cvy_storage {
+    double read_Bps;  /**< what one node reads */
+    double total_Bps; /**< what all nodes together read; 0: no limit */
+} cvy_storage;
+
+/** How the framework executes a schedule: facts of a set-up, not of a model. */
+typedef struct cvy_execution {
+    const char *framework;          /**< name and version; NULL where none is given */
+    bool overlap;                   /**< gradients are exchanged while backward runs */
+    int64_t bucket_bytes;           /**< gradients of one exchange; 0: all in one */
+    double pack_s;                  /**< to copy a tensor into or out of a bucket, beside its bytes */
+    bool host_halos;                /**< halos and redistributions of space go through the host: staged figures */
+    unsigned leader_exchange;       /**< strategies whose gradients are reduced inside the node, then by leaders */
+    int staging;                    /**< cvy_staging */
+    double layer_host_s;            /**< host time of a layer function: forward, backward and update */
+    double slice_host_s;            /**< host time of a gathered layer for each piece that is joined or cut */
+    unsigned managed_memory;        /**< strategies that ran on managed memory, which pages */
+    int64_t managed_over_bytes;     /**< tensors of more bytes are paged there */
+    double managed_Bps;             /**< how fast */
+} cvy_execution;
+
+/** Where a figure comes from. */
+typedef struct cvy_source {
+    size_t offset;    /**< of the figure in cvy_machine */
+    const char *text; /**< owned by the machine */
+} cvy_source;
+
 typedef struct cvy_machine {
-    char name[64];
+    const char *name;
+    const char *summary; /**< one line */
+    const char *file;    /**< the path that it was read from, from where names of files in it count; NULL of `here` */
+    int nodes;
+    int devices_per_node;
     cvy_device device;
+    cvy_level level[CVY_MAX_LEVELS];
+    int levels; /**< 0 of a machine of one device */
+    cvy_collective_rule collective[CVY_MAX_COLLECTIVES];
+    int collectives;
+    cvy_storage storage;
+    cvy_execution execution;
+    cvy_source *source;
+    int sources, sources_capacity;
+    char **text; /**< what the texts above point to */
+    int texts, texts_capacity;
 } cvy_machine;
 
-/** The machine that this program runs on. Cannot fail. */
+/** The name of the machine that the program runs on, for cvy_machine_open(). */
+#define CVY_MACHINE_HERE "here"
+
+/**
+ * Fill in the machine that this program runs on: cores, vectors, memory, one device. Cannot fail; owns no memory.
+ * What no look at a machine can tell (peaks, bandwidths) is 0: `convoy calibrate` measures it.
+ */
 void cvy_machine_get_local(cvy_machine *machine_out);
 
 /**
- * Read a machine file.
+ * Open a machine by name, or a machine file. Not collective.
  *
- * @retval CVY_ERR_INPUT file, line, what was found and what was expected
+ * @param[in]  name         a path of a file, if there is one of that name; `here`; or a name without `.yaml` under
+ *                          the folders of cvy_machine_list()
+ * @param[out] machine_out  on success released with cvy_machine_destroy(); untouched on failure
+ * @retval CVY_ERR_INPUT    no such machine (with the nearest name), or the file is wrong: file, line, found, expected
+ * @retval CVY_ERR_MEMORY   memory is exhausted
  */
-cvy_status cvy_machine_load(const char *path, cvy_machine *machine_out);
+cvy_status cvy_machine_open(const char *name, cvy_machine **machine_out);
+
+/** Read a machine file; as cvy_machine_open(), of a path alone. */
+cvy_status cvy_machine_load(const char *path, cvy_machine **machine_out);
+
+/** Release a machine; NULL is fine. */
+void cvy_machine_destroy(cvy_machine **machine);
+
+/**
+ * Write a machine as YAML that cvy_machine_load() reads back to the same figures and sources.
+ *
+ * @param[in,out] text  appended to; running out of memory is kept for cvy_text_take()
+ */
+void cvy_machine_print(const cvy_machine *machine, cvy_text *text);
+
+/** Where a figure comes from; NULL where the file does not say. @param[in] figure a member of @p machine */
+const char *cvy_machine_find_source(const cvy_machine *machine, const void *figure);
+
+/** A machine that cvy_machine_open() finds by name. */
+typedef struct cvy_machine_entry {
+    char *name;
+    char *path;    /**< NULL of `here` */
+    char *summary; /**< one line; of a file that cannot be read, the cause */
+} cvy_machine_entry;
+
+typedef struct cvy_machine_names {
+    int count, capacity;
+    cvy_machine_entry *entry;
+} cvy_machine_names;
+
+/**
+ * List machines by name with one line each, sorted, `here` first. Looks into share/convoy/machines beside the folder of
+ * the program, the `machines` of the source tree that the library was built from, and where it is installed; of two of
+ * one name the first holds.
+ *
+ * @param[out] names_out    released with cvy_machine_names_clear(); untouched on failure
+ * @retval CVY_ERR_MEMORY   memory is exhausted
+ */
+cvy_status cvy_machine_list(cvy_machine_names *names_out);
+
+/** Release what a list owns and empty it. */
+void cvy_machine_names_clear(cvy_machine_names *names);
 
 /** Channels in a block of the formats that suit the device: one vector of floats, 8 or 16. */
 int cvy_device_block(const cvy_device *device);
+
+/** Devices of the whole machine. */
+int64_t cvy_machine_devices(const cvy_machine *machine);
 
 #endif

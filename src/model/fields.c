@@ -76,17 +76,6 @@ static cvy_status parse_shape(const target *to, const cvy_yaml_node *node)
     return CVY_OK;
 }
 
-/* "a, b, c" into a buffer, cut where it is full. */
-static const char *list_words(const char *const *words, char *text, size_t bytes)
-{
-    size_t length = 0;
-    text[0] = '\0';
-    for (int i = 0; words[i] && length < bytes; i++) {
-        length += (size_t)snprintf(text + length, bytes - length, "%s%s", i ? ", " : "", words[i]);
-    }
-    return text;
-}
-
 static cvy_status parse_choice(const target *to, const cvy_yaml_node *node)
 {
     const char *text = cvy_yaml_text(node);
@@ -99,7 +88,7 @@ static cvy_status parse_choice(const target *to, const cvy_yaml_node *node)
         }
     }
     return cvy_yaml_fail(node, "%s: found '%s', expected one of %s", to->what, cvy_print_word(text ? text : "[]", word),
-                         list_words(choices, list, sizeof list));
+                         cvy_print_words(choices, list, sizeof list));
 }
 
 static cvy_status parse_value(const target *to, const cvy_yaml_node *node)
@@ -186,7 +175,7 @@ static cvy_status fail_unknown(const cvy_field *fields, const char *const *skip,
     }
     names[count] = NULL;
     cvy_print_word(key, word);
-    list_words(names, list, sizeof list);
+    cvy_print_words(names, list, sizeof list);
     const char *stop = owner ? ": " : "";
     owner = owner ? owner : "";
     if (nearest) {

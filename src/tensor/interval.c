@@ -55,6 +55,22 @@ bool cvy_intervals_hold(const cvy_intervals *list, int64_t index)
     return false;
 }
 
+int64_t cvy_intervals_overlap(const cvy_intervals *a, const cvy_intervals *b)
+{
+    int64_t overlap = 0;
+    for (int i = 0, j = 0; i < a->count && j < b->count;) {
+        int64_t begin = cvy_max_i64(a->at[i].begin, b->at[j].begin);
+        int64_t end = cvy_min_i64(a->at[i].end, b->at[j].end);
+        overlap += cvy_max_i64(end - begin, 0);
+        if (a->at[i].end == end) {
+            i++;
+        } else {
+            j++;
+        }
+    }
+    return overlap;
+}
+
 /* The border at a place of a list; past the last one, beyond every border. */
 static int64_t border_at(const cvy_intervals *list, int place)
 {

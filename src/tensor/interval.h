@@ -32,6 +32,9 @@ int64_t cvy_intervals_length(const cvy_intervals *list);
 /** Whether @p index is held. */
 bool cvy_intervals_hold(const cvy_intervals *list, int64_t index);
 
+/** Indices that both hold. */
+int64_t cvy_intervals_overlap(const cvy_intervals *a, const cvy_intervals *b);
+
 /** a and b. @retval CVY_ERR_UNSUPPORTED over CVY_MAX_INTERVALS pieces */
 cvy_status cvy_intervals_intersect(const cvy_intervals *a, const cvy_intervals *b, cvy_intervals *out);
 

@@ -17,6 +17,11 @@ prefix=$work/moved
 "$prefix/bin/convoy" --version | grep -q '^convoy [0-9]' || fail "the installed program does not run"
 version=$("$prefix/bin/convoy" --version | cut -d ' ' -f 2)
 
+# Machines lie where a program in bin looks for them by name.
+for machine in "$(dirname "$0")"/../../machines/*.yaml; do
+    [ -s "$prefix/share/convoy/machines/${machine##*/}" ] || fail "$machine is not installed"
+done
+
 # Each page that was made lies where man looks, the completion where bash-completion does.
 [ -s "$build/manual/pages" ] || fail "the build made no list of manual pages"
 while read -r page; do

@@ -91,6 +91,7 @@ static void test_operations_are_those_of_sets(void **state)
         check_operation(cvy_intervals_subtract, &a, &b, bits_a & ~bits_b);
         check_operation(cvy_intervals_union, &a, &b, bits_a | bits_b);
         assert_int_equal(cvy_intervals_length(&a), __builtin_popcountll(bits_a));
+        assert_int_equal(cvy_intervals_overlap(&a, &b), __builtin_popcountll(bits_a & bits_b));
         for (int index = -2; index < INDICES + 2; index++) {
             bool held = index >= 0 && index < INDICES && (bits_a >> index & 1);
             assert_int_equal(cvy_intervals_hold(&a, index), held);

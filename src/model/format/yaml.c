@@ -33,18 +33,6 @@ static cvy_status get_text(const cvy_yaml_node *mapping, const char *key, const 
     return *text_out && **text_out ? CVY_OK : cvy_yaml_fail(node, "%s: expected %s", key, help);
 }
 
-/* A model's name is printed in tables and files: words on one line. */
-static bool is_printable(const char *name)
-{
-    enum { MOST_BYTES = 200 };
-    size_t length = 0;
-    int bytes;
-    while (length <= MOST_BYTES && (bytes = cvy_utf8_measure(name + length)) > 0) {
-        length += (size_t)bytes;
-    }
-    return !name[length] && length <= MOST_BYTES;
-}
-
 /* The line of a layer that stands too late to be an input; 0 where the file has none of that name. */
 static int find_later(const cvy_yaml_node *layers, const char *name)
 {
@@ -132,7 +120,7 @@ static cvy_status start(const cvy_yaml_node *root, const char *path, const cvy_y
     header head = {{0}};
     CVY_TRY(cvy_fields_parse(header_fields, root, NULL, header_keys, &head));
     CVY_TRY(get_text(root, "name", "the model's name", &name));
-    if (!is_printable(name)) {
+    if (!cvy_utf8_is_line(name, 200)) { /* it is printed in tables and files */
         return cvy_yaml_fail(cvy_yaml_find(root, "name"), "name: expected at most 200 bytes, no control characters");
     }
     const cvy_yaml_node *layers = cvy_yaml_find(root, "layers");

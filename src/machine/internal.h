@@ -1,0 +1,20 @@
+/* What the files of this room share. */
+#ifndef CVY_MACHINE_INTERNAL_H
+#define CVY_MACHINE_INTERNAL_H
+
+#include "base/yaml.h"
+#include "machine/machine.h"
+
+/** Keep a copy of a text as long as the machine. @retval CVY_ERR_MEMORY memory is exhausted */
+cvy_status cvy_machine_keep(cvy_machine *machine, const char *text, const char **kept_out);
+
+/** Read a tree into an empty machine. @retval CVY_ERR_INPUT file, line, found, expected */
+cvy_status cvy_machine_read(const cvy_yaml_node *root, cvy_machine *machine);
+
+/**
+ * Check what keys by themselves cannot: that levels nest, have a border at the node and reach all nodes, and that a
+ * device has a peak. Fills in cvy_level.devices.
+ */
+cvy_status cvy_machine_check(const cvy_yaml_node *root, cvy_machine *machine);
+
+#endif
