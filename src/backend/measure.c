@@ -4,11 +4,10 @@
  */
 #include "backend/measure.h"
 
-#include <stdlib.h>
-
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/order.h"
 
 /* Addresses of the operands, and of the scratch memory behind them. */
 static cvy_status take_memory(const cvy_kernel *kernel, cvy_arena *arena_out, void **operand, void **scratch)
@@ -28,20 +27,13 @@ static cvy_status take_memory(const cvy_kernel *kernel, cvy_arena *arena_out, vo
     return CVY_OK;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Seconds of the run that counts. */
 static double summarise(double *seconds, int runs, bool median)
 {
     if (runs == 0) {
         return 0.0;
     }
-    qsort(seconds, (size_t)runs, sizeof *seconds, compare_doubles);
+    cvy_sort_doubles(seconds, runs);
     return seconds[median ? runs / 2 : 0];
 }
 

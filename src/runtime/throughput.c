@@ -2,12 +2,12 @@
  * Throughput on random data: the training iteration alone, one after the other; medians, so that noise does not lead.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "base/random.h"
 #include "runtime/floor.h"
 #include "runtime/session.h"
@@ -17,20 +17,13 @@ typedef struct sample {
     double iteration, forward, recompute, backward, update;
 } sample;
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Quantile of one member over all samples; @p room has as many doubles. */
 static double find_quantile(const sample *samples, int64_t count, size_t member, double quantile, double *room)
 {
     for (int64_t i = 0; i < count; i++) {
         room[i] = *(const double *)(const void *)((const char *)&samples[i] + member);
     }
-    qsort(room, (size_t)count, sizeof *room, compare_doubles);
+    cvy_sort_doubles(room, count);
     double place = quantile * (double)(count - 1);
     int64_t below = (int64_t)place;
     int64_t above = cvy_min_i64(below + 1, count - 1);
