@@ -19,19 +19,9 @@ static const char *name_kernel(int kind) { return cvy_op_kind_name((cvy_op_kind)
 
 static const char *name_pass(int pass) { return cvy_op_pass_name((cvy_op_pass)pass); }
 
-static const char *name_collective(int collective)
-{
-    static const char *const name[] = {"all-reduce", "reduce-scatter", "all-gather",
-                                       "broadcast",  "all-to-all",     "point-to-point"};
-    return name[collective];
-}
+static const char *name_collective(int collective) { return cvy_collective_name((cvy_collective)collective); }
 
-static const char *name_algorithm(int algorithm)
-{
-    static const char *const name[] = {"ring",        "recursive-doubling", "halving-doubling", "tree",
-                                       "double-tree", "hierarchical",       "pairwise",         "nccl"};
-    return name[algorithm];
-}
+static const char *name_algorithm(int algorithm) { return cvy_algorithm_name((cvy_algorithm)algorithm); }
 
 static const char *name_staging(int staging)
 {
@@ -50,7 +40,7 @@ static const cvy_machine_names_of device_kinds = {name_device_kind, CVY_DEVICE_K
 static const cvy_machine_names_of precisions = {name_precision, CVY_PRECISION_COUNT, true};
 static const cvy_machine_names_of kernels = {name_kernel, CVY_OP_KIND_COUNT, true};
 static const cvy_machine_names_of passes = {name_pass, CVY_PASS_COUNT, true};
-static const cvy_machine_names_of collectives = {name_collective, CVY_TRAFFIC_COUNT, false};
+static const cvy_machine_names_of collectives = {name_collective, CVY_COLLECTIVE_COUNT, false};
 static const cvy_machine_names_of algorithms = {name_algorithm, CVY_ALGORITHM_COUNT, false};
 static const cvy_machine_names_of stagings = {name_staging, CVY_STAGING_COUNT, false};
 static const cvy_machine_names_of strategies = {name_strategy, CVY_STRATEGY_NAME_COUNT, false};

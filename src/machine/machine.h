@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "op/collective.h"
 #include "op/op.h"
 
 enum {
@@ -34,29 +35,6 @@ typedef enum cvy_precision {
     CVY_PRECISION_BF16,
     CVY_PRECISION_COUNT
 } cvy_precision;
-
-/** What goes over links: collectives, and messages between two. */
-typedef enum cvy_traffic {
-    CVY_TRAFFIC_ALL_REDUCE,
-    CVY_TRAFFIC_REDUCE_SCATTER,
-    CVY_TRAFFIC_ALL_GATHER,
-    CVY_TRAFFIC_BROADCAST,
-    CVY_TRAFFIC_ALL_TO_ALL,
-    CVY_TRAFFIC_POINT_TO_POINT,
-    CVY_TRAFFIC_COUNT
-} cvy_traffic;
-
-typedef enum cvy_algorithm {
-    CVY_ALGORITHM_RING,
-    CVY_ALGORITHM_RECURSIVE_DOUBLING, /**< log2(p) steps, all of the message in each */
-    CVY_ALGORITHM_HALVING_DOUBLING,   /**< recursive halving, then doubling: 2 log2(p) steps of halves */
-    CVY_ALGORITHM_TREE,               /**< binomial */
-    CVY_ALGORITHM_DOUBLE_TREE,        /**< two binary trees, each for half of the message */
-    CVY_ALGORITHM_HIERARCHICAL,       /**< inside each domain of the level below, then across */
-    CVY_ALGORITHM_PAIRWISE,           /**< p - 1 steps, each with another partner */
-    CVY_ALGORITHM_NCCL,               /**< the cheapest by the cost model that NCCL publishes */
-    CVY_ALGORITHM_COUNT
-} cvy_algorithm;
 
 /** What sends input to the ranks that share a sample. */
 typedef enum cvy_staging {
@@ -124,7 +102,7 @@ typedef struct cvy_level {
 
 /** Which algorithm a collective takes; of several that apply, the first in the file holds. */
 typedef struct cvy_collective_rule {
-    int collective;        /**< cvy_traffic */
+    int collective;        /**< cvy_collective */
     int algorithm;         /**< cvy_algorithm */
     int level;             /**< the innermost that holds the whole group; index or CVY_ANY */
     int64_t up_to_bytes;   /**< of the message, inclusive; 0: any */

@@ -163,7 +163,7 @@ static void test_every_key_arrives(void **state)
     assert_true(m->level[0].bandwidth_Bps == 1e9 && m->level[0].ports == 3 && m->level[1].ports == 1);
     assert_true(m->collective[0].level == 1 && m->collective[0].up_to_bytes == 4000000);
     assert_true(m->collective[0].algorithm == CVY_ALGORITHM_DOUBLE_TREE && m->collective[0].up_to_ranks == 64);
-    assert_true(m->collective[1].level == CVY_ANY && m->collective[1].collective == CVY_TRAFFIC_ALL_TO_ALL);
+    assert_true(m->collective[1].level == CVY_ANY && m->collective[1].collective == CVY_COLLECTIVE_ALL_TO_ALL);
     assert_true(m->storage.total_Bps == 2e10 && m->execution.bucket_bytes == 25 * 1048576);
     assert_int_equal(m->execution.managed_memory, 1u << CVY_STRATEGY_SPATIAL | 1u << CVY_STRATEGY_FILTER);
     assert_true(m->execution.overlap && m->execution.staging == CVY_STAGING_LEADER);
