@@ -56,7 +56,7 @@ typedef struct cvy_distribution_options {
                                           rank; else shares are, until somebody needs the whole */
     bool whole_dense;                /**< dense layers are not cut */
     const cvy_layer_choice *choices; /**< one for each layer; borrowed for the call; NULL: all open */
-    const int *stages;               /**< first layer of each stage, then all layers: size of the stage axis + 1 numbers;
+    const int *stages;               /**< first layer of each stage, then all layers: one more than stages;
                                           borrowed for the call; NULL: balanced by floating point operations */
 } cvy_distribution_options;
 
