@@ -48,6 +48,14 @@ enum {
 /** Room for a reason. */
 enum { CVY_WHY_TEXT = 256 };
 
+/** Communication of one phase in an iteration, whether it sticks out or runs beside computation. */
+typedef struct cvy_communication {
+    double seconds;
+    double latency_s; /**< of these, what does not depend on bytes */
+    double alone_s;   /**< what the same would take if its flows shared no link */
+    double bytes;     /**< that one rank sends */
+} cvy_communication;
+
 /** What comes out, of the slowest rank. Seconds of an iteration are the sum of `part_s`. */
 typedef struct cvy_estimate {
     cvy_strategy strategy;         /**< micro-batches as they were run: at least 1 */
@@ -62,12 +70,16 @@ typedef struct cvy_estimate {
     double exposed_communication_s; /**< of halos, redistributions and gradients: sum of those parts */
     double hidden_communication_s;  /**< what runs beside computation */
     double latency_s;              /**< of all communication, what does not depend on bytes */
+    double transfer_s;             /**< of part_s[CVY_PHASE_REDISTRIBUTE]: messages between stages */
+    cvy_communication communication[CVY_PHASE_COUNT]; /**< of halos, redistributions, gradients, input */
     double sent_bytes;             /**< by one rank in an iteration: messages and parts of collectives, as scheduled */
     double flop;                   /**< of one rank, an iteration */
     double serial_flop;            /**< of the same batch on one rank, by the number of ranks */
     double balance;                /**< slowest stage by the mean of them, minus 1; 0 where there is one */
     int64_t memory_bytes[CVY_MEMORY_PARTS];
     int64_t total_bytes;
+    int64_t transient_bytes;       /**< the plan's arena of one iteration */
+    int64_t live_bytes;            /**< most of these that live at once: no placement takes less */
     int64_t capacity_bytes;        /**< of the device; 0: unknown */
     int64_t redundant_bytes;       /**< of weights, gradients and state: what other ranks hold, too */
     int steps;                     /**< of the slowest rank's schedule */

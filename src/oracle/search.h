@@ -37,6 +37,7 @@ typedef struct cvy_candidate {
 
 /** What was found. */
 typedef struct cvy_search {
+    cvy_search_options options; /**< what was asked */
     int count;
     cvy_candidate *candidate;   /**< simulated ones, best first; those over memory behind; infeasible ones last */
     int pick;                   /**< index of the pick: never worse than data parallelism by its own estimate, and
