@@ -13,7 +13,7 @@ typedef struct cvy_limit {
     const char *name;            /**< "gradient exchange", "layer-wise communication", … */
     double share;                /**< of the iteration, of the memory, or of the whole: see `what` */
     char what[CVY_LIMIT_TEXT];   /**< the number behind it, in words and units */
-    char lift[CVY_LIMIT_TEXT];   /**< "with 2x link bandwidth 11 % faster; gone at 3.1x"; empty where nothing lifts it */
+    char lift[CVY_LIMIT_TEXT];   /**< "with 2x link bandwidth 11 % faster; gone at 3.1x"; empty where nothing does */
 } cvy_limit;
 
 /** Find what limits an estimated strategy, the largest share first. @param[in] what_if also price the changes that
