@@ -129,6 +129,13 @@ typedef struct cvy_execution {
     int staging;                    /**< cvy_staging */
     double layer_host_s;            /**< host time of a layer function: forward, backward and update */
     double slice_host_s;            /**< host time of a gathered layer for each piece that is joined or cut */
+    bool whole_channels;            /**< outputs of layers cut by channels are made whole at once, on every rank */
+    bool whole_dense;               /**< dense layers are never cut */
+    bool local_norms;               /**< batch norms take their statistics over a rank's share alone */
+    unsigned leader_input;          /**< strategies in which one rank of a group loads its input, so that groups start
+                                         apart */
+    double leader_skew;             /**< by how much, of the time that computing takes: between two groups */
+    int64_t reserved_bytes;         /**< memory of a device that libraries and the framework take */
     unsigned managed_memory;        /**< strategies that ran on managed memory, which pages */
     int64_t managed_over_bytes;     /**< tensors of more bytes are paged there */
     double managed_Bps;             /**< how fast */

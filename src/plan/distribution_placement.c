@@ -72,7 +72,10 @@ cvy_placement cvy_distribution_output(const cvy_distribution *d, int layer, cvy_
 cvy_placement cvy_distribution_input_gradient(const cvy_distribution *d, int layer, int i, cvy_axis axis)
 {
     unsigned partial = i == 1 ? d->layer[layer].dx1_partial : d->layer[layer].dx_partial;
-    return has_axis(partial, axis) ? cvy_placement_sum(count_parts(d, axis)) : cvy_distribution_input(d, layer, i, axis);
+    if (has_axis(partial, axis)) {
+        return cvy_placement_sum(count_parts(d, axis));
+    }
+    return cvy_distribution_input(d, layer, i, axis);
 }
 
 static cvy_op_kind find_op_kind(const cvy_distribution *d, int layer)

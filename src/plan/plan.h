@@ -79,7 +79,7 @@ const char *cvy_recompute_name(cvy_recompute recompute);
 typedef struct cvy_plan_parallel {
     const struct cvy_distribution *distribution; /**< borrowed, must outlive the plan; NULL: one rank does it all */
     int64_t rank;         /**< the schedules are this rank's, and those of all that hold as much at the same borders */
-    int64_t bucket_bytes; /**< gradients that are exchanged at once, in the order in which backward makes them; 0: all */
+    int64_t bucket_bytes; /**< gradients that are exchanged at once, in the order backward makes them in; 0: all */
     bool overlap;         /**< gradients are exchanged on stream 1, while backward goes on; else all is on stream 0 */
     unsigned norm_axes;   /**< batch norms take their statistics over all ranks along these axes; else over a rank's */
     bool shard_optimizer; /**< each rank along the sample axis keeps the state of, and updates, its share of weights */
