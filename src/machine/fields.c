@@ -33,19 +33,9 @@ static const char *name_fusing(int fusing)
 
 static const char *name_pass(int pass) { return cvy_op_pass_name((cvy_op_pass)pass); }
 
-static const char *name_collective(int collective)
-{
-    static const char *const name[] = {"all-reduce", "reduce-scatter", "all-gather",
-                                       "broadcast",  "all-to-all",     "point-to-point"};
-    return name[collective];
-}
+static const char *name_collective(int collective) { return cvy_collective_name((cvy_collective)collective); }
 
-static const char *name_algorithm(int algorithm)
-{
-    static const char *const name[] = {"ring",        "recursive-doubling", "halving-doubling", "tree",
-                                       "double-tree", "hierarchical",       "pairwise",         "nccl"};
-    return name[algorithm];
-}
+static const char *name_algorithm(int algorithm) { return cvy_algorithm_name((cvy_algorithm)algorithm); }
 
 static const char *name_staging(int staging)
 {
@@ -64,7 +54,7 @@ static const cvy_machine_names_of device_kinds = {name_device_kind, CVY_DEVICE_K
 static const cvy_machine_names_of precisions = {name_precision, CVY_PRECISION_COUNT, true};
 static const cvy_machine_names_of kernels = {name_kernel, CVY_KERNEL_COUNT, true};
 static const cvy_machine_names_of passes = {name_pass, CVY_PASS_COUNT, true};
-static const cvy_machine_names_of collectives = {name_collective, CVY_TRAFFIC_COUNT, false};
+static const cvy_machine_names_of collectives = {name_collective, CVY_COLLECTIVE_COUNT, false};
 static const cvy_machine_names_of algorithms = {name_algorithm, CVY_ALGORITHM_COUNT, false};
 static const cvy_machine_names_of stagings = {name_staging, CVY_STAGING_COUNT, false};
 static const cvy_machine_names_of fusings = {name_fusing, CVY_FUSING_COUNT, false};
@@ -209,6 +199,18 @@ static const cvy_machine_field execution_fields[] = {
      .help = "the host's time of a layer function"},
     {.key = "slice-host", .type = TIME_FIELD, .offset = offsetof(cvy_execution, slice_host_s),
      .help = "the host's time of a piece that is joined or cut"},
+    {.key = "whole-channels", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, whole_channels),
+     .help = "whether outputs that are cut by channels are made whole at once"},
+    {.key = "whole-dense", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, whole_dense),
+     .help = "whether dense layers are never cut"},
+    {.key = "local-norms", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, local_norms),
+     .help = "whether batch norms look at a rank's share alone"},
+    {.key = "leader-input", .type = CVY_MACHINE_SET, .offset = offsetof(cvy_execution, leader_input),
+     .names = &strategies, .help = "a list of strategies where one rank of a group loads its input"},
+    {.key = "leader-skew", .type = CVY_MACHINE_REAL, .offset = offsetof(cvy_execution, leader_skew), .maximum = 10,
+     .help = "how far apart two groups start by that, of the time of computing"},
+    {.key = "reserved", .type = CVY_MACHINE_SIZE, .offset = offsetof(cvy_execution, reserved_bytes), .minimum = 1,
+     .maximum = 1e15, .help = "the memory of a device that libraries take, as 500 MB"},
     {.key = "managed-memory", .type = CVY_MACHINE_SET, .offset = offsetof(cvy_execution, managed_memory),
      .names = &strategies, .help = "a list of strategies that ran on managed memory"},
     {.key = "managed-over", .type = CVY_MACHINE_SIZE, .offset = offsetof(cvy_execution, managed_over_bytes),

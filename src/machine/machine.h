@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "op/collective.h"
 #include "op/op.h"
 
 enum {
@@ -48,29 +49,6 @@ enum {
 
 /** Relative error of times by peaks of which nobody measured the shares: kernels reach a third of them to all. */
 #define CVY_UNFITTED_ERROR 0.5
-
-/** What goes over links: collectives, and messages between two. */
-typedef enum cvy_traffic {
-    CVY_TRAFFIC_ALL_REDUCE,
-    CVY_TRAFFIC_REDUCE_SCATTER,
-    CVY_TRAFFIC_ALL_GATHER,
-    CVY_TRAFFIC_BROADCAST,
-    CVY_TRAFFIC_ALL_TO_ALL,
-    CVY_TRAFFIC_POINT_TO_POINT,
-    CVY_TRAFFIC_COUNT
-} cvy_traffic;
-
-typedef enum cvy_algorithm {
-    CVY_ALGORITHM_RING,
-    CVY_ALGORITHM_RECURSIVE_DOUBLING, /**< log2(p) steps, all of the message in each */
-    CVY_ALGORITHM_HALVING_DOUBLING,   /**< recursive halving, then doubling: 2 log2(p) steps of halves */
-    CVY_ALGORITHM_TREE,               /**< binomial */
-    CVY_ALGORITHM_DOUBLE_TREE,        /**< two binary trees, each for half of the message */
-    CVY_ALGORITHM_HIERARCHICAL,       /**< inside each domain of the level below, then across */
-    CVY_ALGORITHM_PAIRWISE,           /**< p - 1 steps, each with another partner */
-    CVY_ALGORITHM_NCCL,               /**< the cheapest by the cost model that NCCL publishes */
-    CVY_ALGORITHM_COUNT
-} cvy_algorithm;
 
 /** What sends input to the ranks that share a sample. */
 typedef enum cvy_staging {
@@ -146,7 +124,7 @@ typedef struct cvy_level {
 
 /** Which algorithm a collective takes; of several that apply, the first in the file holds. */
 typedef struct cvy_collective_rule {
-    int collective;        /**< cvy_traffic */
+    int collective;        /**< cvy_collective */
     int algorithm;         /**< cvy_algorithm */
     int level;             /**< the innermost that holds the whole group; index or CVY_ANY */
     int64_t up_to_bytes;   /**< of the message, inclusive; 0: any */
@@ -174,6 +152,13 @@ typedef struct cvy_execution {
     int staging;                    /**< cvy_staging */
     double layer_host_s;            /**< host time of a layer function: forward, backward and update */
     double slice_host_s;            /**< host time of a gathered layer for each piece that is joined or cut */
+    bool whole_channels;            /**< outputs of layers cut by channels are made whole at once, on every rank */
+    bool whole_dense;               /**< dense layers are never cut */
+    bool local_norms;               /**< batch norms take their statistics over a rank's share alone */
+    unsigned leader_input;          /**< strategies in which one rank of a group loads its input, so that groups start
+                                         apart */
+    double leader_skew;             /**< by how much, of the time that computing takes: between two groups */
+    int64_t reserved_bytes;         /**< memory of a device that libraries and the framework take */
     unsigned managed_memory;        /**< strategies that ran on managed memory, which pages */
     int64_t managed_over_bytes;     /**< tensors of more bytes are paged there */
     double managed_Bps;             /**< how fast */

@@ -16,7 +16,6 @@
 #include "oracle/collective.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "oracle/collective_nccl.h"
 
@@ -42,9 +41,24 @@ static terms make_terms(cvy_line line, int ranks, double sum_s_per_byte)
     return t;
 }
 
+/* Where one rank of a node talks to other nodes at a time, as in a ring. */
 static terms flat_terms(const cvy_wiring *wiring)
 {
     return make_terms(cvy_wiring_slowest(wiring), wiring->ranks, wiring->sum_s_per_byte);
+}
+
+static cvy_line find_crowded(const cvy_wiring *wiring)
+{
+    double Bps = wiring->outer_all_Bps > 0.0 ? wiring->outer_all_Bps : wiring->outer.bandwidth_Bps;
+    return (cvy_line){.latency_s = wiring->outer.latency_s, .bandwidth_Bps = Bps};
+}
+
+/* Where all of them do at once: far partners of halving and doubling, pairs. */
+static terms crowded_terms(const cvy_wiring *wiring)
+{
+    cvy_wiring crowded = *wiring;
+    crowded.outer = find_crowded(wiring);
+    return flat_terms(&crowded);
 }
 
 /* ---- one level ---- */
@@ -78,7 +92,7 @@ static double fold_out(const terms *t, double bytes) { return t->folded ? t->a +
 /* log2 q (a + n (b + g)), and the fold of all n bytes in and out. [T05] */
 static double all_reduce_doubling(const cvy_wiring *wiring, double n)
 {
-    terms t = flat_terms(wiring);
+    terms t = crowded_terms(wiring);
     return fold_in(&t, n) + t.halvings * (t.a + n * (t.b + t.g)) + fold_out(&t, n);
 }
 
@@ -91,21 +105,21 @@ static double double_up(const terms *t, double n) { return t->halvings * t->a + 
 /* Rabenseifner's: 2 log2 q a + 2 (q-1)/q n b + (q-1)/q n g, and the fold. [R04, T05] */
 static double all_reduce_halving(const cvy_wiring *wiring, double n)
 {
-    terms t = flat_terms(wiring);
+    terms t = crowded_terms(wiring);
     return fold_in(&t, n) + halve(&t, n) + double_up(&t, n) + fold_out(&t, n);
 }
 
 /* log2 q a + (q-1)/q n (b + g), and the fold: all in, each share of n/p out. [T05] */
 static double reduce_scatter_halving(const cvy_wiring *wiring, double n)
 {
-    terms t = flat_terms(wiring);
+    terms t = crowded_terms(wiring);
     return fold_in(&t, n) + halve(&t, n) + fold_out(&t, n / t.p);
 }
 
 /* L a + (p-1)/p n b: recursive doubling, and Bruck's where p is not q. [T05, B97] */
 static double all_gather_doubling(const cvy_wiring *wiring, double n)
 {
-    terms t = flat_terms(wiring);
+    terms t = crowded_terms(wiring);
     return t.rounds * t.a + t.others * n * t.b;
 }
 
@@ -129,12 +143,16 @@ static double all_reduce_trees(const cvy_wiring *wiring, double n)
 }
 
 /* (p-1) (a + n/p b): each rank meets each other once. [T05] */
-static double all_to_all_pairwise(const cvy_wiring *wiring, double n) { return all_gather_ring(wiring, n); }
+static double all_to_all_pairwise(const cvy_wiring *wiring, double n)
+{
+    terms t = crowded_terms(wiring);
+    return (t.p - 1) * t.a + t.others * n * t.b;
+}
 
 /* Round i carries the shares whose distance has bit i set: L a + (their number) n/p b, L n/2 b where p is q. [B97] */
 static double all_to_all_bruck(const cvy_wiring *wiring, double n)
 {
-    terms t = flat_terms(wiring);
+    terms t = crowded_terms(wiring);
     double shares = 0.0;
     for (int64_t bit = 1; bit < t.p; bit *= 2) {
         int64_t whole = t.p / (2 * bit), rest = t.p % (2 * bit);
@@ -217,32 +235,46 @@ static double all_reduce_two_rings(const cvy_wiring *wiring, double n)
     return wiring->nodes > 1 ? seconds + all_reduce_ring(&between, n) : seconds;
 }
 
+/*
+ * Scattered in sums round a ring of each node, each share all-reduced across by those that hold it, gathered round the
+ * rings: (p2-1) (a1 + n/p2 (b1 + g)), a ring of n/p2 over p1 nodes, (p2-1) (a1 + n/p2 b1).
+ */
+static double all_reduce_hierarchical(const cvy_wiring *wiring, double n)
+{
+    int node_ranks = count_node_ranks(wiring);
+    cvy_wiring inside = flat_wiring(node_ranks, wiring->inner, wiring->sum_s_per_byte);
+    cvy_wiring between = flat_wiring(wiring->nodes, find_crowded(wiring), wiring->sum_s_per_byte);
+    double seconds = node_ranks > 1 ? all_reduce_ring(&inside, n) : 0.0;
+    return wiring->nodes > 1 ? seconds + all_reduce_ring(&between, n / node_ranks) : seconds;
+}
+
 /* ---- the table ---- */
 
 static const cvy_collective_algorithm rows[] = {
-    {CVY_COLLECTIVE_ALL_REDUCE, "ring", true, all_reduce_ring},
-    {CVY_COLLECTIVE_ALL_REDUCE, "recursive-doubling", true, all_reduce_doubling},
-    {CVY_COLLECTIVE_ALL_REDUCE, "halving-doubling", true, all_reduce_halving},
-    {CVY_COLLECTIVE_ALL_REDUCE, "double-binary-tree", true, all_reduce_trees},
-    {CVY_COLLECTIVE_ALL_REDUCE, "leader", true, all_reduce_leader},
-    {CVY_COLLECTIVE_ALL_REDUCE, "two-rings", false, all_reduce_two_rings},
-    {CVY_COLLECTIVE_ALL_REDUCE, "nccl", false, cvy_nccl_all_reduce_s},
-    {CVY_COLLECTIVE_ALL_REDUCE, "nccl-ring-ll", false, cvy_nccl_ring_ll_s},
-    {CVY_COLLECTIVE_ALL_REDUCE, "nccl-ring-ll128", false, cvy_nccl_ring_ll128_s},
-    {CVY_COLLECTIVE_ALL_REDUCE, "nccl-ring-simple", false, cvy_nccl_ring_simple_s},
-    {CVY_COLLECTIVE_ALL_REDUCE, "nccl-tree-ll", false, cvy_nccl_tree_ll_s},
-    {CVY_COLLECTIVE_ALL_REDUCE, "nccl-tree-ll128", false, cvy_nccl_tree_ll128_s},
-    {CVY_COLLECTIVE_ALL_REDUCE, "nccl-tree-simple", false, cvy_nccl_tree_simple_s},
-    {CVY_COLLECTIVE_ALL_GATHER, "ring", true, all_gather_ring},
-    {CVY_COLLECTIVE_ALL_GATHER, "recursive-doubling", true, all_gather_doubling},
-    {CVY_COLLECTIVE_ALL_GATHER, "nccl", false, cvy_nccl_all_gather_s},
-    {CVY_COLLECTIVE_REDUCE_SCATTER, "ring", true, reduce_scatter_ring},
-    {CVY_COLLECTIVE_REDUCE_SCATTER, "recursive-halving", true, reduce_scatter_halving},
-    {CVY_COLLECTIVE_REDUCE_SCATTER, "nccl", false, cvy_nccl_reduce_scatter_s},
-    {CVY_COLLECTIVE_ALL_TO_ALL, "pairwise", true, all_to_all_pairwise},
-    {CVY_COLLECTIVE_ALL_TO_ALL, "bruck", true, all_to_all_bruck},
-    {CVY_COLLECTIVE_BROADCAST, "binomial", true, broadcast_binomial},
-    {CVY_COLLECTIVE_BROADCAST, "scatter-gather", true, broadcast_scatter_gather},
+    {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_RING, true, all_reduce_ring},
+    {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_RECURSIVE_DOUBLING, true, all_reduce_doubling},
+    {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_HALVING_DOUBLING, true, all_reduce_halving},
+    {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_DOUBLE_TREE, true, all_reduce_trees},
+    {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_LEADER, true, all_reduce_leader},
+    {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_TWO_RINGS, false, all_reduce_two_rings},
+    {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_HIERARCHICAL, true, all_reduce_hierarchical},
+    {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_NCCL, false, cvy_nccl_all_reduce_s},
+    {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_NCCL_RING_LL, false, cvy_nccl_ring_ll_s},
+    {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_NCCL_RING_LL128, false, cvy_nccl_ring_ll128_s},
+    {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_NCCL_RING_SIMPLE, false, cvy_nccl_ring_simple_s},
+    {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_NCCL_TREE_LL, false, cvy_nccl_tree_ll_s},
+    {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_NCCL_TREE_LL128, false, cvy_nccl_tree_ll128_s},
+    {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_NCCL_TREE_SIMPLE, false, cvy_nccl_tree_simple_s},
+    {CVY_COLLECTIVE_ALL_GATHER, CVY_ALGORITHM_RING, true, all_gather_ring},
+    {CVY_COLLECTIVE_ALL_GATHER, CVY_ALGORITHM_RECURSIVE_DOUBLING, true, all_gather_doubling},
+    {CVY_COLLECTIVE_ALL_GATHER, CVY_ALGORITHM_NCCL, false, cvy_nccl_all_gather_s},
+    {CVY_COLLECTIVE_REDUCE_SCATTER, CVY_ALGORITHM_RING, true, reduce_scatter_ring},
+    {CVY_COLLECTIVE_REDUCE_SCATTER, CVY_ALGORITHM_RECURSIVE_HALVING, true, reduce_scatter_halving},
+    {CVY_COLLECTIVE_REDUCE_SCATTER, CVY_ALGORITHM_NCCL, false, cvy_nccl_reduce_scatter_s},
+    {CVY_COLLECTIVE_ALL_TO_ALL, CVY_ALGORITHM_PAIRWISE, true, all_to_all_pairwise},
+    {CVY_COLLECTIVE_ALL_TO_ALL, CVY_ALGORITHM_BRUCK, true, all_to_all_bruck},
+    {CVY_COLLECTIVE_BROADCAST, CVY_ALGORITHM_TREE, true, broadcast_binomial},
+    {CVY_COLLECTIVE_BROADCAST, CVY_ALGORITHM_SCATTER_GATHER, true, broadcast_scatter_gather},
 };
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -260,21 +292,11 @@ cvy_line cvy_wiring_slowest(const cvy_wiring *wiring)
                       .bandwidth_Bps = fmin(inner->bandwidth_Bps, outer->bandwidth_Bps)};
 }
 
-const cvy_collective_algorithm *cvy_collective_find(cvy_collective kind, const char *name)
+const cvy_collective_algorithm *cvy_collective_find(cvy_collective kind, cvy_algorithm algorithm)
 {
     for (int i = 0; i < ROWS; i++) {
-        if (rows[i].kind == kind && strcmp(rows[i].name, name) == 0) {
+        if (rows[i].kind == kind && rows[i].algorithm == algorithm) {
             return &rows[i];
-        }
-    }
-    return NULL;
-}
-
-const char *cvy_collective_name(cvy_collective kind, int index)
-{
-    for (int i = 0; i < ROWS; i++) {
-        if (rows[i].kind == kind && index-- == 0) {
-            return rows[i].name;
         }
     }
     return NULL;

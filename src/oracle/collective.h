@@ -32,7 +32,8 @@ typedef struct cvy_wiring {
     int nodes;      /**< that the ranks lie on; 0 is 1 */
     int node_ranks; /**< on the fullest node, where nodes hold uneven numbers; 0: balanced, ceil(ranks / nodes) */
     cvy_line inner; /**< between ranks of a node */
-    cvy_line outer; /**< between nodes; not read where there is one node */
+    cvy_line outer; /**< between nodes, one rank of a node at a time; not read where there is one node */
+    double outer_all_Bps;  /**< of outer, what each rank has while all ranks of a node cross; 0: outer's bandwidth */
     double sum_s_per_byte; /**< of reducing; 0: not counted */
     cvy_nccl_machine nccl;
 } cvy_wiring;
@@ -40,8 +41,8 @@ typedef struct cvy_wiring {
 /** An algorithm: a row of the table. */
 typedef struct cvy_collective_algorithm {
     cvy_collective kind;
-    const char *name; /**< in machine files: "ring" */
-    bool candidate;   /**< for the fastest: not so a library's model, with latencies of its own, nor half an exchange */
+    cvy_algorithm algorithm;
+    bool candidate; /**< for the fastest: not so a library's model, with latencies of its own, nor half an exchange */
     double (*estimate_s)(const cvy_wiring *wiring, double bytes); /**< at least 2 ranks */
 } cvy_collective_algorithm;
 
@@ -66,11 +67,8 @@ static inline double cvy_line_estimate_s(cvy_line line, double bytes)
 /** The line of an algorithm that does not know nodes: each step waits for its slowest pair. */
 cvy_line cvy_wiring_slowest(const cvy_wiring *wiring);
 
-/** The row of a name, for instance "ring"; NULL if absent. */
-const cvy_collective_algorithm *cvy_collective_find(cvy_collective kind, const char *name);
-
-/** Names of the rows of a kind, in the order of the table, for messages; NULL behind the last one. */
-const char *cvy_collective_name(cvy_collective kind, int index);
+/** The row of a collective by an algorithm; NULL where cvy_algorithm_does() says no. */
+const cvy_collective_algorithm *cvy_collective_find(cvy_collective kind, cvy_algorithm algorithm);
 
 /**
  * Seconds of a collective.

@@ -75,6 +75,16 @@ typedef enum cvy_recompute {
 /** "none", "cheap", "all". Cannot fail. */
 const char *cvy_recompute_name(cvy_recompute recompute);
 
+/** One rank of many: whose schedules a plan has. */
+typedef struct cvy_plan_parallel {
+    const struct cvy_distribution *distribution; /**< borrowed, must outlive the plan; NULL: one rank does it all */
+    int64_t rank;         /**< the schedules are this rank's, and those of all that hold as much at the same borders */
+    int64_t bucket_bytes; /**< gradients that are exchanged at once, in the order backward makes them in; 0: all */
+    bool overlap;         /**< gradients are exchanged on stream 1, while backward goes on; else all is on stream 0 */
+    unsigned norm_axes;   /**< batch norms take their statistics over all ranks along these axes; else over a rank's */
+    bool shard_optimizer; /**< each rank along the sample axis keeps the state of, and updates, its share of weights */
+} cvy_plan_parallel;
+
 /** What a plan is made for. */
 typedef struct cvy_plan_options {
     int64_t batch;              /**< samples an iteration, all ranks */
@@ -95,6 +105,7 @@ typedef struct cvy_plan_options {
     int data_slots;             /**< batches read ahead; each takes memory */
     int64_t label_bytes;        /**< of one sample in a slot */
     cvy_backend_chain backends; /**< count 0: plan by rule, without kernels */
+    cvy_plan_parallel parallel;
 } cvy_plan_options;
 
 /** Formats of one layer's tensors. */

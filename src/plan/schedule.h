@@ -5,6 +5,7 @@
 #ifndef CVY_PLAN_SCHEDULE_H
 #define CVY_PLAN_SCHEDULE_H
 
+#include "op/collective.h"
 #include "op/op.h"
 #include "tensor/interval.h"
 
@@ -96,14 +97,6 @@ typedef struct cvy_dependency {
     int step;
     int distance; /**< 0: of this iteration; 1: of the one before */
 } cvy_dependency;
-
-typedef enum cvy_collective {
-    CVY_COLLECTIVE_ALL_REDUCE,
-    CVY_COLLECTIVE_ALL_GATHER,
-    CVY_COLLECTIVE_REDUCE_SCATTER,
-    CVY_COLLECTIVE_ALL_TO_ALL,
-    CVY_COLLECTIVE_BROADCAST,
-} cvy_collective;
 
 /** A message to, or from, a peer. */
 typedef struct cvy_message {

@@ -49,6 +49,8 @@ static const char everything[] =
     "storage: {read: 1 GB/s, total: 20 GB/s}\n"
     "execution: {framework: f 1.0, overlap: yes, bucket: 25 MiB, pack: 42 us, host-halos: yes,\n"
     "  leader-exchange: [data+spatial], staging: leader, layer-host: 300 us, slice-host: 77 us,\n"
+    "  whole-channels: yes, whole-dense: yes, local-norms: yes, leader-input: [data+filter], leader-skew: 0.3,\n"
+    "  reserved: 500 MB,\n"
     "  managed-memory: [spatial, filter], managed-over: 200 MB, managed-bandwidth: 4 GB/s}\n";
 
 static cvy_machine *load_text(const char *folder, const char *text)
@@ -111,6 +113,9 @@ static void assert_same_execution(const cvy_execution *x, const cvy_execution *y
     assert_true(x->host_halos == y->host_halos && x->leader_exchange == y->leader_exchange);
     assert_true(x->staging == y->staging && x->layer_host_s == y->layer_host_s);
     assert_true(x->slice_host_s == y->slice_host_s && x->managed_memory == y->managed_memory);
+    assert_true(x->whole_channels == y->whole_channels && x->whole_dense == y->whole_dense);
+    assert_true(x->local_norms == y->local_norms && x->leader_input == y->leader_input);
+    assert_true(x->leader_skew == y->leader_skew && x->reserved_bytes == y->reserved_bytes);
     assert_true(x->managed_over_bytes == y->managed_over_bytes && x->managed_Bps == y->managed_Bps);
 }
 
@@ -163,9 +168,12 @@ static void test_every_key_arrives(void **state)
     assert_true(m->level[0].bandwidth_Bps == 1e9 && m->level[0].ports == 3 && m->level[1].ports == 1);
     assert_true(m->collective[0].level == 1 && m->collective[0].up_to_bytes == 4000000);
     assert_true(m->collective[0].algorithm == CVY_ALGORITHM_DOUBLE_TREE && m->collective[0].up_to_ranks == 64);
-    assert_true(m->collective[1].level == CVY_ANY && m->collective[1].collective == CVY_TRAFFIC_ALL_TO_ALL);
+    assert_true(m->collective[1].level == CVY_ANY && m->collective[1].collective == CVY_COLLECTIVE_ALL_TO_ALL);
     assert_true(m->storage.total_Bps == 2e10 && m->execution.bucket_bytes == 25 * 1048576);
     assert_int_equal(m->execution.managed_memory, 1u << CVY_STRATEGY_SPATIAL | 1u << CVY_STRATEGY_FILTER);
+    assert_true(m->execution.whole_channels && m->execution.whole_dense && m->execution.local_norms);
+    assert_true(m->execution.leader_skew == 0.3 && m->execution.reserved_bytes == 500000000);
+    assert_int_equal(m->execution.leader_input, 1u << CVY_STRATEGY_DATA_FILTER);
     assert_true(m->execution.overlap && m->execution.staging == CVY_STAGING_LEADER);
     cvy_machine_destroy(&m);
     assert_null(m);
