@@ -52,7 +52,6 @@ enum { CVY_WHY_TEXT = 256 };
 typedef struct cvy_communication {
     double seconds;
     double latency_s; /**< of these, what does not depend on bytes */
-    double alone_s;   /**< what the same would take if its flows shared no link */
     double bytes;     /**< that one rank sends */
 } cvy_communication;
 
@@ -70,8 +69,9 @@ typedef struct cvy_estimate {
     double exposed_communication_s; /**< of halos, redistributions and gradients: sum of those parts */
     double hidden_communication_s;  /**< what runs beside computation */
     double latency_s;              /**< of all communication, what does not depend on bytes */
-    double transfer_s;             /**< of part_s[CVY_PHASE_REDISTRIBUTE]: messages between stages */
     cvy_communication communication[CVY_PHASE_COUNT]; /**< of halos, redistributions, gradients, input */
+    cvy_communication transfer;    /**< of that of redistributions: messages between stages; ... */
+    double transfer_s;             /**< ... and of part_s[CVY_PHASE_REDISTRIBUTE] */
     double sent_bytes;             /**< by one rank in an iteration: messages and parts of collectives, as scheduled */
     double flop;                   /**< of one rank, an iteration */
     double serial_flop;            /**< of the same batch on one rank, by the number of ranks */
