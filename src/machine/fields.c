@@ -15,13 +15,33 @@ static const char *name_precision(int precision)
     return name[precision];
 }
 
-static const char *name_kernel(int kind) { return cvy_op_kind_name((cvy_op_kind)kind); }
+const char *cvy_precision_name(cvy_precision precision) { return name_precision((int)precision); }
+
+static const char *name_kernel(int kernel)
+{
+    static const char *const name[] = {"winograd-convolution", "grouped-convolution", "depthwise-convolution"};
+    return kernel < CVY_OP_KIND_COUNT ? cvy_op_kind_name((cvy_op_kind)kernel) : name[kernel - CVY_OP_KIND_COUNT];
+}
+
+const char *cvy_kernel_name(int kernel) { return kernel == CVY_ANY ? "any" : name_kernel(kernel); }
+
+static const char *name_fusing(int fusing)
+{
+    static const char *const name[] = {[CVY_FUSING_RELU] = "relu", [CVY_FUSING_NONE] = "none"};
+    return name[fusing];
+}
 
 static const char *name_pass(int pass) { return cvy_op_pass_name((cvy_op_pass)pass); }
 
 static const char *name_collective(int collective) { return cvy_collective_name((cvy_collective)collective); }
 
 static const char *name_algorithm(int algorithm) { return cvy_algorithm_name((cvy_algorithm)algorithm); }
+
+static const char *name_traffic(int traffic)
+{
+    static const char *const name[] = {"layers", "space", "gradients"};
+    return name[traffic];
+}
 
 static const char *name_staging(int staging)
 {
@@ -38,11 +58,13 @@ static const char *name_strategy(int strategy)
 
 static const cvy_machine_names_of device_kinds = {name_device_kind, CVY_DEVICE_KIND_COUNT, false};
 static const cvy_machine_names_of precisions = {name_precision, CVY_PRECISION_COUNT, true};
-static const cvy_machine_names_of kernels = {name_kernel, CVY_OP_KIND_COUNT, true};
+static const cvy_machine_names_of kernels = {name_kernel, CVY_KERNEL_COUNT, true};
 static const cvy_machine_names_of passes = {name_pass, CVY_PASS_COUNT, true};
 static const cvy_machine_names_of collectives = {name_collective, CVY_COLLECTIVE_COUNT, false};
-static const cvy_machine_names_of algorithms = {name_algorithm, CVY_ALGORITHM_COUNT, false};
+static const cvy_machine_names_of algorithms = {name_algorithm, CVY_ALGORITHM_COUNT, true};
+static const cvy_machine_names_of traffics = {name_traffic, CVY_TRAFFIC_COUNT, true};
 static const cvy_machine_names_of stagings = {name_staging, CVY_STAGING_COUNT, false};
+static const cvy_machine_names_of fusings = {name_fusing, CVY_FUSING_COUNT, false};
 static const cvy_machine_names_of strategies = {name_strategy, CVY_STRATEGY_NAME_COUNT, false};
 
 const char *cvy_machine_name_of(const cvy_machine_names_of *names, int value)
@@ -54,7 +76,6 @@ const char *cvy_machine_name_of(const cvy_machine_names_of *names, int value)
 #define TIME_FIELD CVY_MACHINE_QUANTITY, .quantity = CVY_QUANTITY_TIME, .minimum = 0, .maximum = 3600
 #define BANDWIDTH_FIELD CVY_MACHINE_QUANTITY, .quantity = CVY_QUANTITY_BANDWIDTH, .minimum = 1e3, .maximum = 1e16
 #define RATE_FIELD CVY_MACHINE_QUANTITY, .quantity = CVY_QUANTITY_RATE, .minimum = 1e6, .maximum = 1e18
-#define SHARE_FIELD CVY_MACHINE_REAL, .minimum = 1e-6, .maximum = 1
 #define COUNT_FIELD CVY_MACHINE_COUNT, .minimum = 1, .maximum = 1e6
 #define PEAK(name, precision) \
     {.key = name, .type = RATE_FIELD, .offset = (precision) * sizeof(double), .help = "the dense peak rate"}
@@ -65,16 +86,20 @@ static const cvy_machine_field peak_fields[] = {
 };
 
 static const cvy_machine_field efficiency_fields[] = {
+    {.key = "release", .type = CVY_MACHINE_TEXT, .offset = offsetof(cvy_efficiency, release),
+     .help = "the release of the software that they are of"},
     {.key = "kernel", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_efficiency, kernel), .value = CVY_ANY,
      .names = &kernels, .help = "a kind of op"},
     {.key = "pass", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_efficiency, pass), .value = CVY_ANY,
      .names = &passes, .help = "a pass of it"},
     {.key = "precision", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_efficiency, precision), .value = CVY_ANY,
      .names = &precisions, .help = "what its numbers are"},
-    {.key = "peak", .type = SHARE_FIELD, .offset = offsetof(cvy_efficiency, peak), .value = 1,
-     .help = "the share of the peak rate that is reached"},
-    {.key = "bandwidth", .type = SHARE_FIELD, .offset = offsetof(cvy_efficiency, bandwidth), .value = 1,
-     .help = "the share of the memory bandwidth that is reached"},
+    {.key = "peak", .type = CVY_MACHINE_REAL, .minimum = 1e-6, .maximum = 4, .value = 1, /* Winograd's F(4x4, 3x3): 4 */
+     .offset = offsetof(cvy_efficiency, peak), .help = "the share of the peak rate that is reached"},
+    {.key = "bandwidth", .type = CVY_MACHINE_REAL, .minimum = 1e-6, .maximum = 1, .value = 1,
+     .offset = offsetof(cvy_efficiency, bandwidth), .help = "the share of the memory bandwidth that is reached"},
+    {.key = "error", .type = CVY_MACHINE_REAL, .maximum = 10, .value = CVY_UNFITTED_ERROR,
+     .offset = offsetof(cvy_efficiency, error), .help = "the relative error of times by these shares"},
     {0},
 };
 
@@ -126,6 +151,8 @@ static const cvy_machine_field level_fields[] = {
      .help = "that of one link, a direction, as 12.5 GB/s"},
     {.key = "ports", .type = COUNT_FIELD, .offset = offsetof(cvy_level, ports), .value = 1,
      .help = "the links of one endpoint"},
+    {.key = "rails", .type = COUNT_FIELD, .offset = offsetof(cvy_level, rails), .value = 1,
+     .help = "the links that one message is spread over"},
     {.key = "oversubscription", .type = CVY_MACHINE_REAL, .minimum = 1, .maximum = 1000, .value = 1,
      .offset = offsetof(cvy_level, oversubscription), .help = "what endpoints may send by what passes"},
     {.key = "staged-latency", .type = TIME_FIELD, .offset = offsetof(cvy_level, staged_latency_s),
@@ -139,7 +166,9 @@ static const cvy_machine_field collective_fields[] = {
     {.key = "collective", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_collective_rule, collective),
      .names = &collectives, .required = true, .help = "all-reduce, all-gather and so on"},
     {.key = "algorithm", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_collective_rule, algorithm),
-     .names = &algorithms, .required = true, .help = "ring, tree and so on"},
+     .value = CVY_ANY, .names = &algorithms, .help = "ring, tree and so on"},
+    {.key = "for", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_collective_rule, traffic), .value = CVY_ANY,
+     .names = &traffics, .help = "layers, space, gradients"},
     {.key = "level", .type = CVY_MACHINE_LEVEL, .offset = offsetof(cvy_collective_rule, level), .value = CVY_ANY,
      .help = "the innermost level of links that holds the group"},
     {.key = "up-to", .type = CVY_MACHINE_SIZE, .offset = offsetof(cvy_collective_rule, up_to_bytes), .minimum = 1,
@@ -150,7 +179,9 @@ static const cvy_machine_field collective_fields[] = {
     {.key = "latency", .type = TIME_FIELD, .offset = offsetof(cvy_collective_rule, latency_s),
      .help = "the time of a step, in place of the level's"},
     {.key = "bandwidth", .type = BANDWIDTH_FIELD, .offset = offsetof(cvy_collective_rule, bandwidth_Bps),
-     .help = "that of a rank, in place of the level's"},
+     .help = "that of one ring or message alone"},
+    {.key = "rails", .type = COUNT_FIELD, .offset = offsetof(cvy_collective_rule, rails),
+     .help = "the links that one message is spread over"},
     {0},
 };
 
@@ -162,9 +193,25 @@ static const cvy_machine_field storage_fields[] = {
     {0},
 };
 
+static const cvy_machine_field nccl_fields[] = {
+    {.key = "pcie", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_nccl, pcie),
+     .help = "whether devices of a node are joined by PCIe, not NVLink"},
+    {.key = "ampere", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_nccl, ampere),
+     .help = "whether devices have compute capability 8.0"},
+    {.key = "amd", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_nccl, amd),
+     .help = "whether AMD made the host's processor"},
+    {.key = "channels", .type = COUNT_FIELD, .offset = offsetof(cvy_nccl, channels),
+     .help = "the count of its rings"},
+    {0},
+};
+
 static const cvy_machine_field execution_fields[] = {
     {.key = "framework", .type = CVY_MACHINE_TEXT, .offset = offsetof(cvy_execution, framework),
      .help = "name and version of the framework"},
+    {.key = "release", .type = CVY_MACHINE_TEXT, .offset = offsetof(cvy_execution, release),
+     .help = "the release of the software that runs, as efficiencies name it"},
+    {.key = "fuse", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_execution, fuse), .names = &fusings,
+     .help = "what the framework makes one kernel of: relu or none"},
     {.key = "overlap", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, overlap),
      .help = "whether gradients are exchanged while backward runs"},
     {.key = "bucket", .type = CVY_MACHINE_SIZE, .offset = offsetof(cvy_execution, bucket_bytes), .minimum = 1,
@@ -173,8 +220,12 @@ static const cvy_machine_field execution_fields[] = {
      .help = "the time to copy a tensor into or out of a bucket"},
     {.key = "host-halos", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, host_halos),
      .help = "whether halos go through the host"},
+    {.key = "serial-halos", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, serial_halos),
+     .help = "whether halos go hop by hop along an axis and back"},
     {.key = "leader-exchange", .type = CVY_MACHINE_SET, .offset = offsetof(cvy_execution, leader_exchange),
      .names = &strategies, .help = "a list of strategies whose gradients are reduced by leaders"},
+    {.key = "leader-broadcast", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, leader_broadcast),
+     .value = true, .help = "whether the leaders tell their nodes"},
     {.key = "staging", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_execution, staging), .names = &stagings,
      .help = "how input comes to the ranks"},
     {.key = "layer-host", .type = TIME_FIELD, .offset = offsetof(cvy_execution, layer_host_s),
@@ -226,6 +277,8 @@ static const cvy_machine_section machine_sections[] = {
     {.key = "collectives", .fields = collective_fields, .offset = offsetof(cvy_machine, collective),
      .most = CVY_MAX_COLLECTIVES, .bytes = sizeof(cvy_collective_rule),
      .count_offset = offsetof(cvy_machine, collectives), .help = "a list of rules"},
+    {.key = "nccl", .fields = nccl_fields, .offset = offsetof(cvy_machine, nccl),
+     .help = "a mapping of what NCCL's cost model asks"},
     {.key = "storage", .fields = storage_fields, .offset = offsetof(cvy_machine, storage),
      .help = "a mapping of rates"},
     {.key = "execution", .fields = execution_fields, .offset = offsetof(cvy_machine, execution),

@@ -36,6 +36,20 @@ typedef enum cvy_precision {
     CVY_PRECISION_COUNT
 } cvy_precision;
 
+/**
+ * Kernels that rules of efficiency name: each cvy_op_kind, and convolutions that run unlike the others. A rule of all
+ * convolutions holds for these, too.
+ */
+enum {
+    CVY_KERNEL_WINOGRAD_CONVOLUTION = CVY_OP_KIND_COUNT, /**< 2-D, 3x3, stride 1, no groups: fewer products may do */
+    CVY_KERNEL_GROUPED_CONVOLUTION,                      /**< several filters a group */
+    CVY_KERNEL_DEPTHWISE_CONVOLUTION,
+    CVY_KERNEL_COUNT
+};
+
+/** Relative error of times by peaks of which nobody measured the shares: kernels reach a third of them to all. */
+#define CVY_UNFITTED_ERROR 0.5
+
 /** What sends input to the ranks that share a sample. */
 typedef enum cvy_staging {
     CVY_STAGING_HIDDEN, /**< it is loaded while the step before runs */
@@ -43,6 +57,13 @@ typedef enum cvy_staging {
     CVY_STAGING_LEADER, /**< one rank loads all of it and broadcasts, between steps */
     CVY_STAGING_COUNT
 } cvy_staging;
+
+/** What the framework makes one kernel of. */
+typedef enum cvy_fusing {
+    CVY_FUSING_RELU, /**< a relu and the op before or behind it, where the plan can */
+    CVY_FUSING_NONE, /**< nothing: each layer has kernels of its own */
+    CVY_FUSING_COUNT
+} cvy_fusing;
 
 /** The named strategies, as bits of sets: 1u << CVY_STRATEGY_…. */
 typedef enum cvy_strategy_name {
@@ -61,11 +82,13 @@ typedef enum cvy_strategy_name {
 
 /** Measured shares of a device's peaks; of several that apply, the first in the file holds. */
 typedef struct cvy_efficiency {
-    int kernel;       /**< cvy_op_kind or CVY_ANY */
+    const char *release; /**< of the software under which they were reached; NULL: any */
+    int kernel;       /**< cvy_op_kind, CVY_KERNEL_… or CVY_ANY */
     int pass;         /**< cvy_op_pass or CVY_ANY */
     int precision;    /**< cvy_precision or CVY_ANY */
-    double peak;      /**< share of the peak rate that is reached, above 0 to 1 */
+    double peak;      /**< share of the peak rate that is reached, above 0; above 1 where products are saved */
     double bandwidth; /**< share of the memory bandwidth that is reached, above 0 to 1 */
+    double error;     /**< relative, of sums of times by these shares */
 } cvy_efficiency;
 
 /** A device: what kernels run on. */
@@ -95,21 +118,32 @@ typedef struct cvy_level {
     double latency_s;        /**< of a message from device to device over this level, small */
     double bandwidth_Bps;    /**< of one link, a direction */
     int ports;               /**< links of one endpoint; its devices share them */
+    int rails;               /**< links that one ring, or one message, is spread over; at most `ports` count */
     double oversubscription; /**< what all endpoints may send at once, by what passes; 1: everything passes */
     double staged_latency_s; /**< as latency_s, of transfers that go through the memory of the host */
     double staged_Bps;       /**< as bandwidth_Bps, likewise */
 } cvy_level;
 
-/** Which algorithm a collective takes; of several that apply, the first in the file holds. */
+/** What is sent, where the same collective goes by other ways for other ends. */
+typedef enum cvy_traffic {
+    CVY_TRAFFIC_LAYERS,    /**< outputs of layers and their gradients, but for space */
+    CVY_TRAFFIC_SPACE,     /**< halos, and redistributions along axes of space alone */
+    CVY_TRAFFIC_GRADIENTS, /**< gradients of weights */
+    CVY_TRAFFIC_COUNT
+} cvy_traffic;
+
+/** Which algorithm a collective takes, and what was measured of it; of several that apply, the first holds. */
 typedef struct cvy_collective_rule {
     int collective;        /**< cvy_collective */
-    int algorithm;         /**< cvy_algorithm */
+    int algorithm;         /**< cvy_algorithm; CVY_ANY: the fastest */
+    int traffic;           /**< cvy_traffic or CVY_ANY */
     int level;             /**< the innermost that holds the whole group; index or CVY_ANY */
     int64_t up_to_bytes;   /**< of the message, inclusive; 0: any */
     int up_to_ranks;       /**< of the group, inclusive; 0: any */
-    double call_s;         /**< once a call */
+    double call_s;         /**< once a call; once a message */
     double latency_s;      /**< a step; measured, in place of the level's; 0: the level's */
-    double bandwidth_Bps;  /**< measured, in place of the level's; 0: the level's */
+    double bandwidth_Bps;  /**< of one ring or message that nothing shares; measured; 0: the level's by its rails */
+    int rails;             /**< of point-to-point: links that one message is spread over; 0: the level's */
 } cvy_collective_rule;
 
 /** Where data sets lie. */
@@ -118,14 +152,26 @@ typedef struct cvy_storage {
     double total_Bps; /**< what all nodes together read; 0: no limit */
 } cvy_storage;
 
+/** What NCCL's cost model asks of a machine beside its links. */
+typedef struct cvy_nccl {
+    bool pcie;    /**< devices of a node are joined by PCIe, not NVLink */
+    bool ampere;  /**< compute capability 8.0 */
+    bool amd;     /**< maker of the host processor; else Intel */
+    int channels; /**< of its rings and trees; 0: what a channel can take sets no bound */
+} cvy_nccl;
+
 /** How the framework executes a schedule: facts of a set-up, not of a model. */
 typedef struct cvy_execution {
     const char *framework;          /**< name and version; NULL where none is given */
+    const char *release;            /**< of the software: which efficiencies hold; NULL: those of any */
+    int fuse;                       /**< cvy_fusing */
     bool overlap;                   /**< gradients are exchanged while backward runs */
     int64_t bucket_bytes;           /**< gradients of one exchange; 0: all in one */
     double pack_s;                  /**< to copy a tensor into or out of a bucket, beside its bytes */
     bool host_halos;                /**< halos and redistributions of space go through the host: staged figures */
+    bool serial_halos;              /**< halos go hop by hop along an axis and back, each after the one before */
     unsigned leader_exchange;       /**< strategies whose gradients are reduced inside the node, then by leaders */
+    bool leader_broadcast;          /**< and the leaders tell their nodes */
     int staging;                    /**< cvy_staging */
     double layer_host_s;            /**< host time of a layer function: forward, backward and update */
     double slice_host_s;            /**< host time of a gathered layer for each piece that is joined or cut */
@@ -158,6 +204,7 @@ typedef struct cvy_machine {
     int levels; /**< 0 of a machine of one device */
     cvy_collective_rule collective[CVY_MAX_COLLECTIVES];
     int collectives;
+    cvy_nccl nccl;
     cvy_storage storage;
     cvy_execution execution;
     cvy_source *source;
@@ -179,7 +226,8 @@ void cvy_machine_get_local(cvy_machine *machine_out);
  * Open a machine by name, or a machine file. Not collective.
  *
  * @param[in]  name         a path of a file, if there is one of that name; `here`; or a name without `.yaml` under
- *                          the folders of cvy_machine_list()
+ *                          the folders of cvy_machine_list(). Behind either may stand `:RELEASE`, of software that the
+ *                          file has efficiencies of, as dgx1-v100:pytorch-21.03
  * @param[out] machine_out  on success released with cvy_machine_destroy(); untouched on failure
  * @retval CVY_ERR_INPUT    no such machine (with the nearest name), or the file is wrong: file, line, found, expected
  * @retval CVY_ERR_MEMORY   memory is exhausted
@@ -226,6 +274,12 @@ cvy_status cvy_machine_list(cvy_machine_names *names_out);
 
 /** Release what a list owns and empty it. */
 void cvy_machine_names_clear(cvy_machine_names *names);
+
+/** "fp64", "fp32", … Cannot fail. */
+const char *cvy_precision_name(cvy_precision precision);
+
+/** The kernel of a rule: "convolution", "winograd-convolution", …; "any" of CVY_ANY. Cannot fail. */
+const char *cvy_kernel_name(int kernel);
 
 /** Channels in a block of the formats that suit the device: one vector of floats, 8 or 16. */
 int cvy_device_block(const cvy_device *device);

@@ -117,7 +117,8 @@ typedef struct cvy_exchange {
     cvy_collective collective;
     unsigned axes;       /**< bit i: mesh axis i takes part */
     int first_message, messages; /**< of an exchange; of an all-to-all, too */
-    int64_t bytes;       /**< as cvy_collective_estimate_s() counts them; of an exchange: that this rank sends */
+    int64_t bytes;       /**< of the buffer that is reduced or broadcast; all-gather: that this rank ends with;
+                              reduce-scatter, all-to-all: that it brings; exchange: that it sends */
     int bucket;          /**< of gradients; -1 */
     bool sum;            /**< a reduction; what an exchange brings is added to what is there */
     bool merge;          /**< mean and variance of the ranks become those of all together, by Chan's formulas: both and

@@ -346,7 +346,7 @@ static double sum_all_flop(const ranks *r)
     return flop;
 }
 
-/* Products of convolutions and dense layers: data parallelism does each once; nothing does one more than once a rank. */
+/* Products of convolutions and dense layers: data parallelism does each once, nothing one more than once a rank. */
 static void test_ranks_together_do_the_serial_work(void **state)
 {
     (void)state;
