@@ -41,7 +41,7 @@ static cvy_status plan_serial(const cvy_oracle *o, int64_t batch, cvy_plan **pla
                                 .dtype = CVY_F32,
                                 .training = true,
                                 .train_only = true,
-                                .unfused = o->machine->execution.fuse == CVY_FUSE_NONE,
+                                .unfused = o->machine->execution.fuse == CVY_FUSING_NONE,
                                 .optimizer = o->options.optimizer,
                                 .layout = CVY_LAYOUT_PLAIN,
                                 .block = cvy_device_block(&o->machine->device)};
@@ -221,7 +221,7 @@ static cvy_status price_stage(cvy_pricing *pricing, int64_t stage, cvy_priced_ra
 
 static cvy_communication multiply(cvy_communication one, double times)
 {
-    return (cvy_communication){one.seconds * times, one.latency_s * times, one.alone_s * times, one.bytes * times};
+    return (cvy_communication){one.seconds * times, one.latency_s * times, one.bytes * times};
 }
 
 /* Sums over what the rank of a stage does in an iteration. */
@@ -243,7 +243,6 @@ static void fill_rank(const cvy_pricing *pricing, const cvy_priced_rank *rank, c
         estimate->transfer = transfer;
         layerwise->seconds += transfer.seconds;
         layerwise->latency_s += transfer.latency_s;
-        layerwise->alone_s += transfer.alone_s;
         layerwise->bytes += transfer.bytes;
     }
     estimate->hidden_communication_s = fmax(estimate->hidden_communication_s, rank->hidden_s * times);

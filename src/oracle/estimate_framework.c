@@ -102,7 +102,7 @@ static double estimate_input(cvy_pricing *pricing)
         cvy_network_request request = {.collective = CVY_COLLECTIVE_BROADCAST,
                                        .axes = CVY_AXIS_SPACE | CVY_AXIS_BIT(CVY_AXIS_CHANNEL),
                                        .bytes = bytes / (double)mesh->size[CVY_AXIS_SAMPLE]};
-        request.purpose = cvy_network_purpose(CVY_PHASE_IO, request.axes);
+        request.traffic = cvy_network_traffic(CVY_PHASE_IO, request.axes);
         cvy_network_estimate_collective(&pricing->network, &request, &cost);
         seconds += cost.seconds;
     }

@@ -27,7 +27,7 @@ static cvy_plan_options describe_plan(const cvy_pricing *pricing, int64_t rank)
         .recompute = pricing->question->recompute,
         .training = true,
         .train_only = true,
-        .unfused = machine->execution.fuse == CVY_FUSE_NONE,
+        .unfused = machine->execution.fuse == CVY_FUSING_NONE,
         .optimizer = o->options.optimizer,
         .layout = machine->device.kind == CVY_DEVICE_GPU ? CVY_LAYOUT_PLAIN : CVY_LAYOUT_AUTO,
         .block = cvy_device_block(&machine->device),

@@ -1,6 +1,4 @@
 /* Seconds of each step: kernels and local moves by the device, exchanges by the links. Control takes none. */
-#include <math.h>
-
 #include "oracle/estimate_internal.h"
 
 static bool is_stage_transfer(const cvy_schedule *s, const cvy_step *step)
@@ -48,11 +46,11 @@ static cvy_network_cost estimate_exchange(cvy_pricing *pricing, const cvy_schedu
     cvy_network_cost cost;
     cvy_network_request request = {.collective = exchange->collective,
                                    .axes = exchange->axes,
-                                   .purpose = cvy_network_purpose(step->phase, exchange->axes),
+                                   .traffic = cvy_network_traffic(step->phase, exchange->axes),
                                    .bytes = (double)exchange->bytes * get_wire_factor(pricing, s, step)};
     if (step->kind == CVY_STEP_EXCHANGE) {
         cvy_network_estimate_messages(&pricing->network, s->message + exchange->first_message, exchange->messages,
-                                      request.purpose, &cost);
+                                      request.traffic, &cost);
         return cost;
     }
     if (step->phase == CVY_PHASE_GRADIENT_EXCHANGE) {
@@ -85,18 +83,6 @@ static double find_line_error(const cvy_network_cost *cost)
     return cost->rule && cost->rule->bandwidth_Bps > 0.0 ? 0.1 : 0.5;
 }
 
-/* What the bytes of a collective would take if no other group shared its links. */
-static double find_alone_s(cvy_pricing *pricing, const cvy_step *step, const cvy_exchange *exchange,
-                           const cvy_network_cost *cost)
-{
-    if (step->kind == CVY_STEP_EXCHANGE) {
-        return cost->latency_s + cost->bytes_s / fmax(cost->flows, 1.0);
-    }
-    const cvy_network_group *group = cvy_network_find_group(&pricing->network, exchange->axes);
-    double share = group->domains > 1 ? group->outer.share[CVY_VIA_DEVICE] : group->inner.share[CVY_VIA_DEVICE];
-    return cost->latency_s + cost->bytes_s * share;
-}
-
 static void price_exchange(cvy_pricing *pricing, cvy_step *step, cvy_priced_rank *rank)
 {
     const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
@@ -104,7 +90,6 @@ static void price_exchange(cvy_pricing *pricing, cvy_step *step, cvy_priced_rank
     cvy_communication *sum = is_stage_transfer(s, step) ? &rank->transfer : &rank->communication[step->phase];
     sum->seconds += cost.seconds;
     sum->latency_s += cost.latency_s;
-    sum->alone_s += find_alone_s(pricing, step, &s->exchange[step->exchange], &cost);
     sum->bytes += count_sent(pricing, s, step);
     step->estimate_error = find_line_error(&cost);
     step->estimate_s = cost.seconds;
