@@ -74,6 +74,20 @@ static cvy_status check_links(cvy_machine *machine, const cvy_yaml_node *root)
     return CVY_OK;
 }
 
+static cvy_status check_collectives(const cvy_machine *machine, const cvy_yaml_node *list)
+{
+    for (int i = 0; i < machine->collectives; i++) {
+        const cvy_collective_rule *rule = &machine->collective[i];
+        if (rule->algorithm != CVY_ANY &&
+            !cvy_algorithm_does((cvy_algorithm)rule->algorithm, (cvy_collective)rule->collective)) {
+            return cvy_yaml_fail(cvy_yaml_item(list, i), "collectives %d: algorithm: %s is no algorithm of %s", i + 1,
+                                 cvy_algorithm_name((cvy_algorithm)rule->algorithm),
+                                 cvy_collective_name((cvy_collective)rule->collective));
+        }
+    }
+    return CVY_OK;
+}
+
 static cvy_status check_device(const cvy_device *device, const cvy_yaml_node *node)
 {
     double most = 0;
@@ -93,5 +107,6 @@ static cvy_status check_device(const cvy_device *device, const cvy_yaml_node *no
 cvy_status cvy_machine_check(const cvy_yaml_node *root, cvy_machine *machine)
 {
     CVY_TRY(check_device(&machine->device, cvy_yaml_find(root, "device")));
-    return check_links(machine, root);
+    CVY_TRY(check_links(machine, root));
+    return check_collectives(machine, cvy_yaml_find(root, "collectives"));
 }

@@ -13,7 +13,7 @@ cvy_status cvy_machine_read(const cvy_yaml_node *root, cvy_machine *machine);
 
 /**
  * Check what keys by themselves cannot: that levels nest, have a border at the node and reach all nodes, and that a
- * device has a peak. Fills in cvy_level.devices.
+ * device has a peak, and that algorithms do what rules give them. Fills in cvy_level.devices.
  */
 cvy_status cvy_machine_check(const cvy_yaml_node *root, cvy_machine *machine);
 

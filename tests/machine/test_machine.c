@@ -39,15 +39,18 @@ static const char everything[] =
     "    - {bandwidth: 0.75}\n"
     "    - {}\n"
     "links:\n"
-    "  - {name: inner, connects: device, endpoints: 4, latency: 1 us, bandwidth: 8 Gbit/s, ports: 3}\n"
+    "  - {name: inner, connects: device, endpoints: 4, latency: 1 us, bandwidth: 8 Gbit/s, ports: 3, rails: 2}\n"
     "  - {name: outer, connects: inner, endpoints: 8, latency: 2 us, bandwidth: 2 GB/s, oversubscription: 1.5,\n"
     "     staged-latency: 3 us, staged-bandwidth: 3 GB/s}\n"
     "collectives:\n"
     "  - {collective: all-reduce, algorithm: double-tree, level: outer, up-to: 4 MB, up-to-ranks: 64, call: 7 us,\n"
-    "     latency: 9 us, bandwidth: 6 GB/s}\n"
+    "     for: gradients, latency: 9 us, bandwidth: 6 GB/s}\n"
     "  - {collective: all-to-all, algorithm: pairwise, level: any}\n"
+    "  - {collective: point-to-point, level: inner, for: space, call: 3 us}\n"
+    "nccl: {pcie: yes, ampere: yes, amd: yes, channels: 4}\n"
     "storage: {read: 1 GB/s, total: 20 GB/s}\n"
     "execution: {framework: f 1.0, overlap: yes, bucket: 25 MiB, pack: 42 us, host-halos: yes,\n"
+    "  serial-halos: yes, leader-broadcast: no,\n"
     "  leader-exchange: [data+spatial], staging: leader, layer-host: 300 us, slice-host: 77 us,\n"
     "  whole-channels: yes, whole-dense: yes, local-norms: yes, leader-input: [data+filter], leader-skew: 0.3,\n"
     "  reserved: 500 MB,\n"
@@ -98,12 +101,15 @@ static void assert_same_links(const cvy_machine *a, const cvy_machine *b)
         const cvy_level *x = &a->level[i], *y = &b->level[i];
         assert_string_equal(x->name, y->name);
         assert_true(x->endpoints == y->endpoints && x->devices == y->devices && x->ports == y->ports);
+        assert_int_equal(x->rails, y->rails);
         assert_true(x->latency_s == y->latency_s && x->bandwidth_Bps == y->bandwidth_Bps);
         assert_true(x->oversubscription == y->oversubscription);
         assert_true(x->staged_latency_s == y->staged_latency_s && x->staged_Bps == y->staged_Bps);
     }
     assert_int_equal(a->collectives, b->collectives);
     assert_memory_equal(a->collective, b->collective, sizeof a->collective);
+    assert_true(a->nccl.pcie == b->nccl.pcie && a->nccl.ampere == b->nccl.ampere && a->nccl.amd == b->nccl.amd);
+    assert_int_equal(a->nccl.channels, b->nccl.channels);
 }
 
 static void assert_same_execution(const cvy_execution *x, const cvy_execution *y)
@@ -111,6 +117,7 @@ static void assert_same_execution(const cvy_execution *x, const cvy_execution *y
     assert_same_text(x->framework, y->framework);
     assert_true(x->overlap == y->overlap && x->bucket_bytes == y->bucket_bytes && x->pack_s == y->pack_s);
     assert_true(x->host_halos == y->host_halos && x->leader_exchange == y->leader_exchange);
+    assert_true(x->serial_halos == y->serial_halos && x->leader_broadcast == y->leader_broadcast);
     assert_true(x->staging == y->staging && x->layer_host_s == y->layer_host_s);
     assert_true(x->slice_host_s == y->slice_host_s && x->managed_memory == y->managed_memory);
     assert_true(x->whole_channels == y->whole_channels && x->whole_dense == y->whole_dense);
@@ -166,9 +173,13 @@ static void test_every_key_arrives(void **state)
     assert_true(d->efficiency[1].kernel == CVY_ANY && d->efficiency[1].bandwidth == 0.75);
     assert_true(m->level[0].devices == 4 && m->level[1].devices == 32); /* 4, then 8 times 4 */
     assert_true(m->level[0].bandwidth_Bps == 1e9 && m->level[0].ports == 3 && m->level[1].ports == 1);
+    assert_true(m->level[0].rails == 2 && m->level[1].rails == 1);
     assert_true(m->collective[0].level == 1 && m->collective[0].up_to_bytes == 4000000);
     assert_true(m->collective[0].algorithm == CVY_ALGORITHM_DOUBLE_TREE && m->collective[0].up_to_ranks == 64);
     assert_true(m->collective[1].level == CVY_ANY && m->collective[1].collective == CVY_COLLECTIVE_ALL_TO_ALL);
+    assert_true(m->collective[0].traffic == CVY_TRAFFIC_GRADIENTS && m->collective[1].traffic == CVY_ANY);
+    assert_true(m->collective[2].algorithm == CVY_ANY && m->collective[2].traffic == CVY_TRAFFIC_SPACE);
+    assert_true(m->nccl.pcie && m->nccl.ampere && m->nccl.amd && m->nccl.channels == 4);
     assert_true(m->storage.total_Bps == 2e10 && m->execution.bucket_bytes == 25 * 1048576);
     assert_int_equal(m->execution.managed_memory, 1u << CVY_STRATEGY_SPATIAL | 1u << CVY_STRATEGY_FILTER);
     assert_true(m->execution.whole_channels && m->execution.whole_dense && m->execution.local_norms);

@@ -76,8 +76,9 @@ static const struct {
     {"[filter]", "[filtre]", 18, "execution: managed-memory: unknown 'filtre'; did you mean 'filter'?"},
     {"[filter]", "filter", 18, "execution: managed-memory: expected a list of strategies that ran on managed memory"},
     {"algorithm: ring", "algorithm: rnig", 17, "collectives 1: algorithm: unknown 'rnig'; did you mean 'ring'?"},
-    {"algorithm: ring", "algorithm: magic", 17, "collectives 1: algorithm: found 'magic', expected one of ring, rec"},
-    {"algorithm: ring, ", "", 17, "collectives 1: algorithm: missing; it is ring, tree and so on"},
+    {"algorithm: ring", "algorithm: magic", 17, "collectives 1: algorithm: found 'magic', expected one of any, ring"},
+    {"algorithm: ring, ", "algorithm: pairwise, ", 17,
+     "collectives 1: algorithm: pairwise is no algorithm of all-reduce"},
     {"level: bus", "level: bsu", 17, "collectives 1: level: unknown 'bsu'; did you mean 'bus'?"},
     /* levels */
     {"connects: bus", "connects: net", 15, "links 2: level net connects 'net', which is itself: levels stand from"},
