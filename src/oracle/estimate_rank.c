@@ -44,7 +44,15 @@ static cvy_plan_options describe_plan(const cvy_pricing *pricing, int64_t rank)
 static cvy_status describe_simulation(cvy_oracle *o, const cvy_schedule *s, cvy_simulation *simulation_out)
 {
     int streams = 1;
-    CVY_TRY(cvy_array_reserve(&o->sim_step, s->steps, &o->sim_steps, sizeof *o->sim_step));
+    if (s->steps > o->sim_steps) {
+        cvy_free(o->sim_step);
+        o->sim_steps = 0;
+        o->sim_step = cvy_calloc((size_t)s->steps, sizeof *o->sim_step);
+        if (!o->sim_step) {
+            return CVY_ERR_MEMORY;
+        }
+        o->sim_steps = s->steps;
+    }
     for (int i = 0; i < s->steps; i++) {
         const cvy_step *step = &s->step[i];
         streams = step->stream >= streams ? step->stream + 1 : streams;
