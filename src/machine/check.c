@@ -104,9 +104,23 @@ static cvy_status check_device(const cvy_device *device, const cvy_yaml_node *no
     return CVY_OK;
 }
 
+bool cvy_machine_has_release(const cvy_machine *machine, const char *release)
+{
+    bool has = false;
+    for (int i = 0; i < machine->device.efficiencies; i++) {
+        const char *of = machine->device.efficiency[i].release;
+        has = has || (of && strcmp(of, release) == 0);
+    }
+    return has;
+}
+
 cvy_status cvy_machine_check(const cvy_yaml_node *root, cvy_machine *machine)
 {
     CVY_TRY(check_device(&machine->device, cvy_yaml_find(root, "device")));
+    const char *release = machine->execution.release;
+    if (release && !cvy_machine_has_release(machine, release)) {
+        return cvy_yaml_fail(cvy_yaml_find(root, "execution"), "execution: release: no efficiency is of '%s'", release);
+    }
     CVY_TRY(check_links(machine, root));
     return check_collectives(machine, cvy_yaml_find(root, "collectives"));
 }

@@ -86,6 +86,8 @@ static const cvy_machine_field peak_fields[] = {
 };
 
 static const cvy_machine_field efficiency_fields[] = {
+    {.key = "release", .type = CVY_MACHINE_TEXT, .offset = offsetof(cvy_efficiency, release),
+     .help = "the release of the software that they are of"},
     {.key = "kernel", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_efficiency, kernel), .value = CVY_ANY,
      .names = &kernels, .help = "a kind of op"},
     {.key = "pass", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_efficiency, pass), .value = CVY_ANY,
@@ -204,6 +206,8 @@ static const cvy_machine_field nccl_fields[] = {
 static const cvy_machine_field execution_fields[] = {
     {.key = "framework", .type = CVY_MACHINE_TEXT, .offset = offsetof(cvy_execution, framework),
      .help = "name and version of the framework"},
+    {.key = "release", .type = CVY_MACHINE_TEXT, .offset = offsetof(cvy_execution, release),
+     .help = "the release of the software that runs, as efficiencies name it"},
     {.key = "fuse", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_execution, fuse), .names = &fusings,
      .help = "what the framework makes one kernel of: relu or none"},
     {.key = "overlap", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, overlap),

@@ -82,6 +82,7 @@ typedef enum cvy_strategy_name {
 
 /** Measured shares of a device's peaks; of several that apply, the first in the file holds. */
 typedef struct cvy_efficiency {
+    const char *release; /**< of the software under which they were reached; NULL: any */
     int kernel;       /**< cvy_op_kind, CVY_KERNEL_… or CVY_ANY */
     int pass;         /**< cvy_op_pass or CVY_ANY */
     int precision;    /**< cvy_precision or CVY_ANY */
@@ -161,6 +162,7 @@ typedef struct cvy_nccl {
 /** How the framework executes a schedule: facts of a set-up, not of a model. */
 typedef struct cvy_execution {
     const char *framework;          /**< name and version; NULL where none is given */
+    const char *release;            /**< of the software: which efficiencies hold; NULL: those of any */
     int fuse;                       /**< cvy_fusing */
     bool overlap;                   /**< gradients are exchanged while backward runs */
     int64_t bucket_bytes;           /**< gradients of one exchange; 0: all in one */
@@ -223,7 +225,8 @@ void cvy_machine_get_local(cvy_machine *machine_out);
  * Open a machine by name, or a machine file. Not collective.
  *
  * @param[in]  name         a path of a file, if there is one of that name; `here`; or a name without `.yaml` under
- *                          the folders of cvy_machine_list()
+ *                          the folders of cvy_machine_list(). Behind either may stand `:RELEASE`, of software that the
+ *                          file has efficiencies of, as dgx1-v100:pytorch-21.03
  * @param[out] machine_out  on success released with cvy_machine_destroy(); untouched on failure
  * @retval CVY_ERR_INPUT    no such machine (with the nearest name), or the file is wrong: file, line, found, expected
  * @retval CVY_ERR_MEMORY   memory is exhausted
