@@ -330,7 +330,9 @@ static cvy_status price(cvy_oracle *o, const cvy_estimate_question *question, cv
     cvy_estimate estimate = {.strategy = question->strategy, .recompute = question->recompute};
     cvy_pricing pricing = {.oracle = o, .question = question, .family = cvy_strategy_find_name(&question->strategy)};
     int stages = (int)question->strategy.mesh.size[CVY_AXIS_STAGE];
+    bool recomputes = cvy_strategy_is_among(o->machine->execution.recompute, pricing.family);
     cvy_priced_rank *rank = NULL;
+    pricing.recompute = recomputes ? CVY_RECOMPUTE_ALL : question->recompute;
     cvy_status status = cvy_network_setup(o->machine, &question->strategy.mesh, &pricing.network);
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, divide(&pricing, &estimate));

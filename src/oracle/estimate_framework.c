@@ -13,8 +13,8 @@ int cvy_strategy_find_name(const cvy_strategy *strategy)
         unsigned axes; /* bits: stage 1, sample 2, space 4, channel 8 */
         int name;
     } names[] = {
-        {2, CVY_STRATEGY_DATA},          {4, CVY_STRATEGY_SPATIAL},         {1, CVY_STRATEGY_PIPELINE},
-        {6, CVY_STRATEGY_DATA_SPATIAL},  {3, CVY_STRATEGY_DATA_PIPELINE},
+        {0, CVY_STRATEGY_SERIAL},        {2, CVY_STRATEGY_DATA},            {4, CVY_STRATEGY_SPATIAL},
+        {1, CVY_STRATEGY_PIPELINE},      {6, CVY_STRATEGY_DATA_SPATIAL},    {3, CVY_STRATEGY_DATA_PIPELINE},
     };
     const int64_t *size = strategy->mesh.size;
     bool space = size[CVY_AXIS_DEPTH] * size[CVY_AXIS_HEIGHT] * size[CVY_AXIS_WIDTH] > 1;
@@ -37,15 +37,16 @@ int cvy_strategy_find_name(const cvy_strategy *strategy)
     return -1;
 }
 
-/* Exchanges between layers, and pieces that gathers join. */
-static void count_exchanges(const cvy_pricing *pricing, const cvy_schedule *s, int *exchanges, double *pieces)
+/* Exchanges between layers, and pieces that gathers of forward join, and backward cuts again. */
+static void count_exchanges(const cvy_pricing *pricing, const cvy_priced_rank *rank, int *exchanges, double *pieces)
 {
+    const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
     for (int i = 0; i < s->steps; i++) {
         const cvy_step *step = &s->step[i];
         bool between = step->exchange >= 0 && (step->phase == CVY_PHASE_HALO || step->phase == CVY_PHASE_REDISTRIBUTE);
         if (between) {
             const cvy_exchange *exchange = &s->exchange[step->exchange];
-            bool gathers = step->kind == CVY_STEP_COLLECTIVE && exchange->collective == CVY_COLLECTIVE_ALL_GATHER &&
+            bool gathers = i < rank->backward && step->kind == CVY_STEP_COLLECTIVE && exchange->collective == CVY_COLLECTIVE_ALL_GATHER &&
                            exchange->axes == CVY_AXIS_BIT(CVY_AXIS_CHANNEL);
             ++*exchanges;
             *pieces += gathers ? (double)pricing->distribution->strategy.mesh.size[CVY_AXIS_CHANNEL] : 0.0;
@@ -68,11 +69,10 @@ static int count_functions(const cvy_pricing *pricing, int64_t rank)
 static void add_host(const cvy_pricing *pricing, cvy_priced_rank *rank)
 {
     const cvy_execution *habit = &pricing->oracle->machine->execution;
-    const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
     int exchanges = 0;
     double pieces = 0.0;
     double host = habit->layer_host_s * count_functions(pricing, rank->rank);
-    count_exchanges(pricing, s, &exchanges, &pieces);
+    count_exchanges(pricing, rank, &exchanges, &pieces);
     double shows = exchanges > 0 && !habit->overlap ? host : fmax(host - rank->compute_s, 0.0);
     shows += pieces * habit->slice_host_s;
     rank->part_s[CVY_PHASE_FORWARD] += shows / 3.0; /* as forward and backward are of an iteration */

@@ -24,6 +24,7 @@ typedef struct cvy_pricing {
     const cvy_estimate_question *question;
     cvy_distribution *distribution; /**< of one micro-batch where there are stages */
     cvy_network network;
+    cvy_recompute recompute;        /**< the question's, or the framework's */
     int family;                     /**< cvy_strategy_name; -1: a product that has none */
     int64_t in_flight_parts;        /**< micro-batches that the stages take one after the other; 1: no stages */
 } cvy_pricing;

@@ -24,7 +24,7 @@ static cvy_plan_options describe_plan(const cvy_pricing *pricing, int64_t rank)
         .batch = pricing->distribution->options.batch,
         .dtype = o->options.precision == CVY_PRECISION_FP64 ? CVY_F64 : CVY_F32,
         .micro_batches = (int)cvy_max_i64(pricing->distribution->strategy.micro_batches, 1),
-        .recompute = pricing->question->recompute,
+        .recompute = pricing->recompute,
         .training = true,
         .train_only = true,
         .unfused = machine->execution.fuse == CVY_FUSING_NONE,

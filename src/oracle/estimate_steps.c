@@ -40,8 +40,19 @@ static int count_tensors(const cvy_schedule *s, const cvy_step *step)
     return tensors;
 }
 
-static cvy_network_cost estimate_exchange(cvy_pricing *pricing, const cvy_schedule *s, const cvy_step *step)
+/* Sums of input gradients of which the framework exchanges a rank's share alone. */
+static bool sums_share(const cvy_pricing *pricing, const cvy_step *step, const cvy_priced_rank *rank)
 {
+    const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
+    const cvy_exchange *exchange = &s->exchange[step->exchange];
+    return pricing->oracle->machine->execution.shard_sums && step->phase == CVY_PHASE_REDISTRIBUTE &&
+           step - s->step >= rank->backward && exchange->collective == CVY_COLLECTIVE_ALL_REDUCE &&
+           exchange->axes == CVY_AXIS_BIT(CVY_AXIS_CHANNEL);
+}
+
+static cvy_network_cost estimate_exchange(cvy_pricing *pricing, const cvy_step *step, const cvy_priced_rank *rank)
+{
+    const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
     const cvy_exchange *exchange = &s->exchange[step->exchange];
     cvy_network_cost cost;
     cvy_network_request request = {.collective = exchange->collective,
@@ -52,6 +63,9 @@ static cvy_network_cost estimate_exchange(cvy_pricing *pricing, const cvy_schedu
         cvy_network_estimate_messages(&pricing->network, s->message + exchange->first_message, exchange->messages,
                                       request.traffic, &cost);
         return cost;
+    }
+    if (sums_share(pricing, step, rank)) {
+        request.bytes /= (double)pricing->distribution->strategy.mesh.size[CVY_AXIS_CHANNEL];
     }
     if (step->phase == CVY_PHASE_GRADIENT_EXCHANGE) {
         request.leaders = cvy_strategy_is_among(pricing->oracle->machine->execution.leader_exchange, pricing->family);
@@ -86,7 +100,7 @@ static double find_line_error(const cvy_network_cost *cost)
 static void price_exchange(cvy_pricing *pricing, cvy_step *step, cvy_priced_rank *rank)
 {
     const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
-    cvy_network_cost cost = estimate_exchange(pricing, s, step);
+    cvy_network_cost cost = estimate_exchange(pricing, step, rank);
     cvy_communication *sum = is_stage_transfer(s, step) ? &rank->transfer : &rank->communication[step->phase];
     sum->seconds += cost.seconds;
     sum->latency_s += cost.latency_s;
