@@ -109,7 +109,10 @@ static double estimate_input(cvy_pricing *pricing)
     return seconds;
 }
 
-/* Large tensors on managed memory come and go once an iteration. */
+/*
+ * Large tensors on managed memory come and go once an iteration. Where nothing is fused every layer's output has memory
+ * of its own, and gradients that are packed lie in their bucket once more: buffers that the plan lays on others count.
+ */
 static double estimate_paging(const cvy_pricing *pricing, const cvy_priced_rank *rank, cvy_estimate *estimate)
 {
     const cvy_execution *habit = &pricing->oracle->machine->execution;
@@ -119,7 +122,8 @@ static double estimate_paging(const cvy_pricing *pricing, const cvy_priced_rank 
         return 0.0;
     }
     for (int i = 0; i < s->buffers; i++) {
-        bool large = s->buffer[i].alias_of < 0 && s->buffer[i].bytes > habit->managed_over_bytes;
+        bool own = s->buffer[i].alias_of < 0 || habit->fuse == CVY_FUSING_NONE;
+        bool large = own && s->buffer[i].bytes > habit->managed_over_bytes;
         bytes += large ? (double)s->buffer[i].bytes : 0.0;
     }
     estimate->managed_memory = bytes > 0.0;
