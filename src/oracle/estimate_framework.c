@@ -109,18 +109,34 @@ static double estimate_input(cvy_pricing *pricing)
     return seconds;
 }
 
+/* Gradients that are packed lie in two flat buffers more than the plan has: what goes out, and what comes in. */
+static double count_packed(const cvy_pricing *pricing, const cvy_priced_rank *rank)
+{
+    const cvy_execution *habit = &pricing->oracle->machine->execution;
+    const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
+    double times = cvy_strategy_is_among(habit->leader_exchange, pricing->family) ? 4.0 : 2.0;
+    double bytes = 0.0;
+    for (int i = 0; i < s->steps && habit->pack_s > 0.0; i++) {
+        if (s->step[i].phase == CVY_PHASE_GRADIENT_EXCHANGE && s->step[i].exchange >= 0) {
+            int64_t flat = s->exchange[s->step[i].exchange].bytes;
+            bytes += flat > habit->managed_over_bytes ? times * (double)flat : 0.0;
+        }
+    }
+    return bytes;
+}
+
 /*
  * Large tensors on managed memory come and go once an iteration. Where nothing is fused every layer's output has memory
- * of its own, and gradients that are packed lie in their bucket once more: buffers that the plan lays on others count.
+ * of its own: buffers that the plan lays on others count, too.
  */
 static double estimate_paging(const cvy_pricing *pricing, const cvy_priced_rank *rank, cvy_estimate *estimate)
 {
     const cvy_execution *habit = &pricing->oracle->machine->execution;
     const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
-    double bytes = 0.0;
     if (!cvy_strategy_is_among(habit->managed_memory, pricing->family) || habit->managed_Bps <= 0.0) {
         return 0.0;
     }
+    double bytes = count_packed(pricing, rank);
     for (int i = 0; i < s->buffers; i++) {
         bool own = s->buffer[i].alias_of < 0 || habit->fuse == CVY_FUSING_NONE;
         bool large = own && s->buffer[i].bytes > habit->managed_over_bytes;
