@@ -51,8 +51,9 @@ static const char *name_staging(int staging)
 
 static const char *name_strategy(int strategy)
 {
-    static const char *const name[] = {"data",     "spatial",     "filter",       "channel",      "alternating",
-                                       "pipeline", "data+filter", "data+channel", "data+spatial", "data+pipeline", "serial"};
+    static const char *const name[] = {"data",         "spatial",     "filter",      "channel",
+                                       "alternating",  "pipeline",    "data+filter", "data+channel",
+                                       "data+spatial", "data+pipeline", "serial"};
     return name[strategy];
 }
 

@@ -180,7 +180,7 @@ typedef struct cvy_execution {
     bool whole_dense;               /**< dense layers are never cut */
     bool shard_sums;                /**< of the gradients that filters' shares make of their input, only a rank's share
                                          is summed over the ranks */
-    unsigned recompute;             /**< strategies in which activations are made again in backward, whatever is asked */
+    unsigned recompute;             /**< strategies in which activations are made again, whatever is asked */
     bool local_norms;               /**< batch norms take their statistics over a rank's share alone */
     unsigned leader_input;          /**< strategies in which one rank of a group loads its input, so that groups start
                                          apart */

@@ -259,8 +259,8 @@ static void fill_memory(const cvy_pricing *pricing, const cvy_priced_rank *stage
     cvy_estimate largest = *estimate;
     for (int s = 0; s < count; s++) {
         cvy_estimate own = *estimate;
-        int64_t in_flight = count > 1 ? cvy_pipeline_in_flight(&pricing->question->strategy, pricing->in_flight_parts, s)
-                                      : 1;
+        const cvy_strategy *strategy = &pricing->question->strategy;
+        int64_t in_flight = count > 1 ? cvy_pipeline_in_flight(strategy, pricing->in_flight_parts, s) : 1;
         cvy_price_memory(pricing, &stages[s], in_flight, &own);
         largest = own.total_bytes > largest.total_bytes || s == 0 ? own : largest;
     }

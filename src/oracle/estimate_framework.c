@@ -43,13 +43,14 @@ static void count_exchanges(const cvy_pricing *pricing, const cvy_priced_rank *r
     const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
     for (int i = 0; i < s->steps; i++) {
         const cvy_step *step = &s->step[i];
-        bool between = step->exchange >= 0 && (step->phase == CVY_PHASE_HALO || step->phase == CVY_PHASE_REDISTRIBUTE);
-        if (between) {
+        bool between = step->phase == CVY_PHASE_HALO || step->phase == CVY_PHASE_REDISTRIBUTE;
+        if (between && step->exchange >= 0) {
             const cvy_exchange *exchange = &s->exchange[step->exchange];
-            bool gathers = i < rank->backward && step->kind == CVY_STEP_COLLECTIVE && exchange->collective == CVY_COLLECTIVE_ALL_GATHER &&
+            bool gathers = step->kind == CVY_STEP_COLLECTIVE && exchange->collective == CVY_COLLECTIVE_ALL_GATHER &&
                            exchange->axes == CVY_AXIS_BIT(CVY_AXIS_CHANNEL);
+            double parts = (double)pricing->distribution->strategy.mesh.size[CVY_AXIS_CHANNEL];
+            *pieces += gathers && i < rank->backward ? parts : 0.0;
             ++*exchanges;
-            *pieces += gathers ? (double)pricing->distribution->strategy.mesh.size[CVY_AXIS_CHANNEL] : 0.0;
         }
     }
 }

@@ -29,7 +29,7 @@ static int64_t count_kept(const cvy_priced_rank *rank)
 
 static int64_t scale(int64_t bytes, double factor) { return factor == 1.0 ? bytes : (int64_t)((double)bytes * factor); }
 
-/* What other ranks hold, too: weights, their gradients and state are shared along the sample axis and those of space. */
+/* What other ranks hold, too: weights, gradients and state, along the sample axis and those of space. */
 static int64_t count_redundant(const cvy_pricing *pricing, const cvy_estimate *estimate)
 {
     const int64_t *size = pricing->distribution->strategy.mesh.size;
