@@ -52,7 +52,6 @@ enum { CVY_WHY_TEXT = 256 };
 typedef struct cvy_communication {
     double seconds;
     double latency_s; /**< of these, what does not depend on bytes */
-    double alone_s;   /**< what the same would take if its flows shared no link */
     double bytes;     /**< that one rank sends */
 } cvy_communication;
 

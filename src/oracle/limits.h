@@ -7,7 +7,7 @@
  * | gradient exchange        | what sticks out of it, by the iteration                       | 10 %         |
  * | layer-wise communication | redistributions between layers, likewise                      | 10 %         |
  * | P2P communication        | halos and messages between stages, likewise                   | 10 %         |
- * | network congestion       | what sharing links adds to all communication, by the iteration | 10 %        |
+ * | network congestion       | what the iteration would save if no flow shared a link        | 10 %         |
  * | I/O and staging          | waiting for input, by the iteration                           | 10 %         |
  * | memory redundancy        | weights, gradients, state that other ranks hold, by all bytes | 50 %         |
  * | fragmentation            | the arena of an iteration by what lives in it, less 1         | 10 %         |
