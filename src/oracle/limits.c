@@ -72,6 +72,13 @@ static cvy_status measure_point_to_point(const cvy_limits_case *now, const cvy_e
 
 static cvy_status measure_congestion(const cvy_limits_case *now, const cvy_estimate *e, cvy_measure *m)
 {
+    double communication_s = 0.0;
+    for (int i = 0; i < CVY_PHASE_COUNT; i++) {
+        communication_s += e->communication[i].seconds;
+    }
+    if (communication_s == 0.0) {
+        return CVY_OK;
+    }
     cvy_estimate alone;
     char shared[CVY_UNIT_TEXT], iteration[CVY_UNIT_TEXT];
     CVY_TRY(cvy_limits_estimate_alone(now, &alone));

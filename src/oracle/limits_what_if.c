@@ -107,28 +107,28 @@ static bool scale_batch(copies *c, double factor)
 }
 
 /* How much of a change there can be. */
-typedef enum scale {
-    SCALE_RATE,    /* any factor */
-    SCALE_SECONDS, /* likewise, but the figure gets smaller */
-    SCALE_WHOLE,   /* powers of 2 */
-    SCALE_SWITCH   /* it is made or not */
-} scale;
+typedef enum grade {
+    GRADE_ANY,    /* any factor */
+    GRADE_INVERSE, /* likewise, but the figure gets smaller */
+    GRADE_WHOLE,   /* powers of 2 */
+    GRADE_SWITCH   /* it is made or not */
+} grade;
 
 static const struct {
     const char *words;
-    scale scale;
+    grade grade;
     bool (*apply)(copies *c, double factor);
 } changes[CVY_CHANGE_COUNT] = {
-    [CVY_CHANGE_LINK_BANDWIDTH] = {"link bandwidth", SCALE_RATE, scale_links},
-    [CVY_CHANGE_LINK_LATENCY] = {"link latency", SCALE_SECONDS, scale_latency},
-    [CVY_CHANGE_OVERLAP] = {"gradients exchanged beside backward", SCALE_SWITCH, switch_overlap},
-    [CVY_CHANGE_STORAGE] = {"storage bandwidth", SCALE_RATE, scale_storage},
-    [CVY_CHANGE_STAGING] = {"input loaded beside the step before", SCALE_SWITCH, switch_staging},
-    [CVY_CHANGE_MEMORY_BANDWIDTH] = {"memory bandwidth", SCALE_RATE, scale_memory},
-    [CVY_CHANGE_PEAK] = {"peak rate", SCALE_RATE, scale_peak},
-    [CVY_CHANGE_SHARDING] = {"optimizer state sharded", SCALE_SWITCH, switch_sharding},
-    [CVY_CHANGE_MICRO_BATCHES] = {"micro-batches", SCALE_WHOLE, scale_micro_batches},
-    [CVY_CHANGE_BATCH] = {"batch", SCALE_WHOLE, scale_batch},
+    [CVY_CHANGE_LINK_BANDWIDTH] = {"link bandwidth", GRADE_ANY, scale_links},
+    [CVY_CHANGE_LINK_LATENCY] = {"link latency", GRADE_INVERSE, scale_latency},
+    [CVY_CHANGE_OVERLAP] = {"gradients exchanged beside backward", GRADE_SWITCH, switch_overlap},
+    [CVY_CHANGE_STORAGE] = {"storage bandwidth", GRADE_ANY, scale_storage},
+    [CVY_CHANGE_STAGING] = {"input loaded beside the step before", GRADE_SWITCH, switch_staging},
+    [CVY_CHANGE_MEMORY_BANDWIDTH] = {"memory bandwidth", GRADE_ANY, scale_memory},
+    [CVY_CHANGE_PEAK] = {"peak rate", GRADE_ANY, scale_peak},
+    [CVY_CHANGE_SHARDING] = {"optimizer state sharded", GRADE_SWITCH, switch_sharding},
+    [CVY_CHANGE_MICRO_BATCHES] = {"micro-batches", GRADE_WHOLE, scale_micro_batches},
+    [CVY_CHANGE_BATCH] = {"batch", GRADE_WHOLE, scale_batch},
 };
 
 /* ---- pricing ---- */
@@ -183,8 +183,8 @@ static cvy_status try_change(const cvy_what_ifs *w, const cvy_limit_rule *rule, 
     cvy_measure measure = {.share = 0.0};
     CVY_TRY(rule->measure(&(cvy_limits_case){w->now.model, &c.machine, &c.options, &c.question}, e, &measure));
     attempt_out->share = measure.share;
-    attempt_out->faster = 1.0 - e->iteration_s / (double)priced->batch /
-                                    (w->estimate->iteration_s / (double)w->now.options->batch);
+    double image_s = e->iteration_s / (double)priced->batch;
+    attempt_out->faster = 1.0 - image_s / (w->estimate->iteration_s / (double)w->now.options->batch);
     attempt_out->leaner = 1.0 - (double)e->total_bytes / (double)w->estimate->total_bytes;
     return CVY_OK;
 }
@@ -254,9 +254,9 @@ static cvy_status find_factor(cvy_what_ifs *w, const cvy_limit_rule *rule, cvy_c
                               const attempt *doubled, double *factor_out)
 {
     bool gone = doubled->share <= rule->threshold;
-    switch (changes[change].scale) {
-    case SCALE_SWITCH: *factor_out = gone ? 1.0 : INFINITY; return CVY_OK;
-    case SCALE_WHOLE:
+    switch (changes[change].grade) {
+    case GRADE_SWITCH: *factor_out = gone ? 1.0 : INFINITY; return CVY_OK;
+    case GRADE_WHOLE:
         *factor_out = 2.0;
         return gone ? CVY_OK : find_whole(w, rule, change, factor_out);
     default:
@@ -267,19 +267,19 @@ static cvy_status find_factor(cvy_what_ifs *w, const cvy_limit_rule *rule, cvy_c
 /* ---- words ---- */
 
 /* "3.1x", "0.25x", "120x" */
-static void append_factor(char *text, scale scale, double factor)
+static void append_factor(char *text, grade how, double factor)
 {
-    double shown = scale == SCALE_SECONDS ? 1.0 / factor : factor;
+    double shown = how == GRADE_INVERSE ? 1.0 / factor : factor;
     cvy_limits_append(text, CVY_LIMIT_TEXT, shown >= 99.5 ? "%.0fx" : "%.2gx", shown);
 }
 
 static void say_lift(cvy_change change, const attempt *doubled, cvy_limit *limit)
 {
-    scale scale = changes[change].scale;
+    grade how = changes[change].grade;
     char *text = limit->lift;
     cvy_limits_append(text, CVY_LIMIT_TEXT, "with ");
-    if (scale != SCALE_SWITCH) {
-        append_factor(text, scale, 2.0);
+    if (how != GRADE_SWITCH) {
+        append_factor(text, how, 2.0);
         cvy_limits_append(text, CVY_LIMIT_TEXT, " ");
     }
     cvy_limits_append(text, CVY_LIMIT_TEXT, "%s ", changes[change].words);
@@ -293,13 +293,13 @@ static void say_lift(cvy_change change, const attempt *doubled, cvy_limit *limit
         cvy_limits_append(text, CVY_LIMIT_TEXT, ", %.0f %% fewer bytes", 100 * doubled->leaner);
     }
     if (isinf(limit->gone_at)) {
-        cvy_limits_append(text, CVY_LIMIT_TEXT, scale == SCALE_SWITCH ? ", limit stays" : ", limit never gone");
+        cvy_limits_append(text, CVY_LIMIT_TEXT, how == GRADE_SWITCH ? ", limit stays" : ", limit never gone");
         return;
     }
     cvy_limits_append(text, CVY_LIMIT_TEXT, ", limit gone");
-    if (scale != SCALE_SWITCH) {
+    if (how != GRADE_SWITCH) {
         cvy_limits_append(text, CVY_LIMIT_TEXT, " at ");
-        append_factor(text, scale, limit->gone_at);
+        append_factor(text, how, limit->gone_at);
     }
 }
 

@@ -101,7 +101,7 @@ static difference find_difference(const reasoning *r, const cvy_estimate *from, 
     return most;
 }
 
-/* " because its gradient exchange is 4x smaller" */
+/* " because of its gradient exchange, 4x smaller" */
 static void say_because(const reasoning *r, const cvy_estimate *from, const cvy_estimate *to)
 {
     difference d = find_difference(r, from, to);
@@ -116,9 +116,9 @@ static void say_because(const reasoning *r, const cvy_estimate *from, const cvy_
     if (d.to < 0.01 * d.from) {
         say(r, " because it has next to no %s", name);
     } else if (d.from < 1.995 * d.to) {
-        say(r, " because its %s is %.0f %% smaller", name, 100 * (1.0 - d.to / d.from));
+        say(r, " because of its %s, %.0f %% smaller", name, 100 * (1.0 - d.to / d.from));
     } else {
-        say(r, " because its %s is %.2gx smaller", name, d.from / d.to);
+        say(r, " because of its %s, %.2gx smaller", name, d.from / d.to);
     }
 }
 
@@ -163,10 +163,11 @@ static void say_data_is_kept(const reasoning *r)
 static void say_pick_is_better(const reasoning *r, const char *name)
 {
     const cvy_estimate *pick = get_candidate(r, r->search->pick), *data = get_candidate(r, r->search->data);
-    say(r, "%s is %.0f %% %s than data", name, 100 * (1.0 - get_figure(r, pick) / get_figure(r, data)), get_better(r));
+    double better = 1.0 - get_figure(r, pick) / get_figure(r, data), error = get_error(pick, data);
+    say(r, "%s is %.0f %% %s than data", name, 100 * better, get_better(r));
     say_figures(r, pick, data);
     say_because(r, data, pick);
-    say(r, ", outside the error bar of %.0f %%", 100 * get_error(pick, data));
+    say(r, ", %s the error bar of %.0f %%", better > error ? "outside" : "inside", 100 * error);
 }
 
 /* The first that is data parallelism and has a reason; NULL where there is none. */
@@ -214,7 +215,8 @@ static void say_nothing_fits(const reasoning *r)
         }
     }
     if (least < 0) {
-        say(r, "no strategy can be scheduled: %s", r->search->count > 0 ? get_candidate(r, 0)->why_not : "none is known");
+        say(r, "no strategy can be scheduled: %s",
+            r->search->count > 0 ? get_candidate(r, 0)->why_not : "none is known");
         return;
     }
     say(r, "nothing fits: %s needs least, ", print_strategy(&r->search->candidate[least], name));
