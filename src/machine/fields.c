@@ -15,7 +15,21 @@ static const char *name_precision(int precision)
     return name[precision];
 }
 
-static const char *name_kernel(int kind) { return cvy_op_kind_name((cvy_op_kind)kind); }
+const char *cvy_precision_name(cvy_precision precision) { return name_precision((int)precision); }
+
+static const char *name_kernel(int kernel)
+{
+    static const char *const name[] = {"winograd-convolution", "grouped-convolution", "depthwise-convolution"};
+    return kernel < CVY_OP_KIND_COUNT ? cvy_op_kind_name((cvy_op_kind)kernel) : name[kernel - CVY_OP_KIND_COUNT];
+}
+
+const char *cvy_kernel_name(int kernel) { return kernel == CVY_ANY ? "any" : name_kernel(kernel); }
+
+static const char *name_fusing(int fusing)
+{
+    static const char *const name[] = {[CVY_FUSING_RELU] = "relu", [CVY_FUSING_NONE] = "none"};
+    return name[fusing];
+}
 
 static const char *name_pass(int pass) { return cvy_op_pass_name((cvy_op_pass)pass); }
 
@@ -38,11 +52,12 @@ static const char *name_strategy(int strategy)
 
 static const cvy_machine_names_of device_kinds = {name_device_kind, CVY_DEVICE_KIND_COUNT, false};
 static const cvy_machine_names_of precisions = {name_precision, CVY_PRECISION_COUNT, true};
-static const cvy_machine_names_of kernels = {name_kernel, CVY_OP_KIND_COUNT, true};
+static const cvy_machine_names_of kernels = {name_kernel, CVY_KERNEL_COUNT, true};
 static const cvy_machine_names_of passes = {name_pass, CVY_PASS_COUNT, true};
 static const cvy_machine_names_of collectives = {name_collective, CVY_COLLECTIVE_COUNT, false};
 static const cvy_machine_names_of algorithms = {name_algorithm, CVY_ALGORITHM_COUNT, false};
 static const cvy_machine_names_of stagings = {name_staging, CVY_STAGING_COUNT, false};
+static const cvy_machine_names_of fusings = {name_fusing, CVY_FUSING_COUNT, false};
 static const cvy_machine_names_of strategies = {name_strategy, CVY_STRATEGY_NAME_COUNT, false};
 
 const char *cvy_machine_name_of(const cvy_machine_names_of *names, int value)
@@ -54,7 +69,6 @@ const char *cvy_machine_name_of(const cvy_machine_names_of *names, int value)
 #define TIME_FIELD CVY_MACHINE_QUANTITY, .quantity = CVY_QUANTITY_TIME, .minimum = 0, .maximum = 3600
 #define BANDWIDTH_FIELD CVY_MACHINE_QUANTITY, .quantity = CVY_QUANTITY_BANDWIDTH, .minimum = 1e3, .maximum = 1e16
 #define RATE_FIELD CVY_MACHINE_QUANTITY, .quantity = CVY_QUANTITY_RATE, .minimum = 1e6, .maximum = 1e18
-#define SHARE_FIELD CVY_MACHINE_REAL, .minimum = 1e-6, .maximum = 1
 #define COUNT_FIELD CVY_MACHINE_COUNT, .minimum = 1, .maximum = 1e6
 #define PEAK(name, precision) \
     {.key = name, .type = RATE_FIELD, .offset = (precision) * sizeof(double), .help = "the dense peak rate"}
@@ -71,10 +85,12 @@ static const cvy_machine_field efficiency_fields[] = {
      .names = &passes, .help = "a pass of it"},
     {.key = "precision", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_efficiency, precision), .value = CVY_ANY,
      .names = &precisions, .help = "what its numbers are"},
-    {.key = "peak", .type = SHARE_FIELD, .offset = offsetof(cvy_efficiency, peak), .value = 1,
-     .help = "the share of the peak rate that is reached"},
-    {.key = "bandwidth", .type = SHARE_FIELD, .offset = offsetof(cvy_efficiency, bandwidth), .value = 1,
-     .help = "the share of the memory bandwidth that is reached"},
+    {.key = "peak", .type = CVY_MACHINE_REAL, .minimum = 1e-6, .maximum = 4, .value = 1, /* Winograd's F(4x4, 3x3): 4 */
+     .offset = offsetof(cvy_efficiency, peak), .help = "the share of the peak rate that is reached"},
+    {.key = "bandwidth", .type = CVY_MACHINE_REAL, .minimum = 1e-6, .maximum = 1, .value = 1,
+     .offset = offsetof(cvy_efficiency, bandwidth), .help = "the share of the memory bandwidth that is reached"},
+    {.key = "error", .type = CVY_MACHINE_REAL, .maximum = 10, .value = CVY_UNFITTED_ERROR,
+     .offset = offsetof(cvy_efficiency, error), .help = "the relative error of times by these shares"},
     {0},
 };
 
@@ -165,6 +181,8 @@ static const cvy_machine_field storage_fields[] = {
 static const cvy_machine_field execution_fields[] = {
     {.key = "framework", .type = CVY_MACHINE_TEXT, .offset = offsetof(cvy_execution, framework),
      .help = "name and version of the framework"},
+    {.key = "fuse", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_execution, fuse), .names = &fusings,
+     .help = "what the framework makes one kernel of: relu or none"},
     {.key = "overlap", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, overlap),
      .help = "whether gradients are exchanged while backward runs"},
     {.key = "bucket", .type = CVY_MACHINE_SIZE, .offset = offsetof(cvy_execution, bucket_bytes), .minimum = 1,

@@ -36,6 +36,20 @@ typedef enum cvy_precision {
     CVY_PRECISION_COUNT
 } cvy_precision;
 
+/**
+ * Kernels that rules of efficiency name: each cvy_op_kind, and convolutions that run unlike the others. A rule of all
+ * convolutions holds for these, too.
+ */
+enum {
+    CVY_KERNEL_WINOGRAD_CONVOLUTION = CVY_OP_KIND_COUNT, /**< 2-D, 3x3, stride 1, no groups: fewer products may do */
+    CVY_KERNEL_GROUPED_CONVOLUTION,                      /**< several filters a group */
+    CVY_KERNEL_DEPTHWISE_CONVOLUTION,
+    CVY_KERNEL_COUNT
+};
+
+/** Relative error of times by peaks of which nobody measured the shares: kernels reach a third of them to all. */
+#define CVY_UNFITTED_ERROR 0.5
+
 /** What sends input to the ranks that share a sample. */
 typedef enum cvy_staging {
     CVY_STAGING_HIDDEN, /**< it is loaded while the step before runs */
@@ -43,6 +57,13 @@ typedef enum cvy_staging {
     CVY_STAGING_LEADER, /**< one rank loads all of it and broadcasts, between steps */
     CVY_STAGING_COUNT
 } cvy_staging;
+
+/** What the framework makes one kernel of. */
+typedef enum cvy_fusing {
+    CVY_FUSING_RELU, /**< a relu and the op before or behind it, where the plan can */
+    CVY_FUSING_NONE, /**< nothing: each layer has kernels of its own */
+    CVY_FUSING_COUNT
+} cvy_fusing;
 
 /** The named strategies, as bits of sets: 1u << CVY_STRATEGY_…. */
 typedef enum cvy_strategy_name {
@@ -61,11 +82,12 @@ typedef enum cvy_strategy_name {
 
 /** Measured shares of a device's peaks; of several that apply, the first in the file holds. */
 typedef struct cvy_efficiency {
-    int kernel;       /**< cvy_op_kind or CVY_ANY */
+    int kernel;       /**< cvy_op_kind, CVY_KERNEL_… or CVY_ANY */
     int pass;         /**< cvy_op_pass or CVY_ANY */
     int precision;    /**< cvy_precision or CVY_ANY */
-    double peak;      /**< share of the peak rate that is reached, above 0 to 1 */
+    double peak;      /**< share of the peak rate that is reached, above 0; above 1 where products are saved */
     double bandwidth; /**< share of the memory bandwidth that is reached, above 0 to 1 */
+    double error;     /**< relative, of sums of times by these shares */
 } cvy_efficiency;
 
 /** A device: what kernels run on. */
@@ -121,6 +143,7 @@ typedef struct cvy_storage {
 /** How the framework executes a schedule: facts of a set-up, not of a model. */
 typedef struct cvy_execution {
     const char *framework;          /**< name and version; NULL where none is given */
+    int fuse;                       /**< cvy_fusing */
     bool overlap;                   /**< gradients are exchanged while backward runs */
     int64_t bucket_bytes;           /**< gradients of one exchange; 0: all in one */
     double pack_s;                  /**< to copy a tensor into or out of a bucket, beside its bytes */
@@ -226,6 +249,12 @@ cvy_status cvy_machine_list(cvy_machine_names *names_out);
 
 /** Release what a list owns and empty it. */
 void cvy_machine_names_clear(cvy_machine_names *names);
+
+/** "fp64", "fp32", … Cannot fail. */
+const char *cvy_precision_name(cvy_precision precision);
+
+/** The kernel of a rule: "convolution", "winograd-convolution", …; "any" of CVY_ANY. Cannot fail. */
+const char *cvy_kernel_name(int kernel);
 
 /** Channels in a block of the formats that suit the device: one vector of floats, 8 or 16. */
 int cvy_device_block(const cvy_device *device);

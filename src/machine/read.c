@@ -47,7 +47,7 @@ static cvy_status fail_word(const target *to, const cvy_yaml_node *node, const c
 
 static cvy_status parse_choice(const target *to, const cvy_yaml_node *node, int *value_out)
 {
-    enum { MOST = CVY_OP_KIND_COUNT + 2 };
+    enum { MOST = CVY_KERNEL_COUNT + 2 };
     const cvy_machine_names_of *names = to->field->names;
     const char *text = cvy_yaml_text(node), *words[MOST];
     int count = 0;

@@ -109,7 +109,7 @@ void cvy_fuse_relus(cvy_builder *b)
         }
     }
     for (int i = 0; i < model->layers; i++) {
-        int consumer = b->layer[i].relu;
+        int consumer = b->plan->options.unfused ? -1 : b->layer[i].relu;
         bool carries = consumer >= 0 && is_relu(b, consumer) && may_carry(b, i);
         b->layer[i].relu = carries ? consumer : -1;
         if (carries) {

@@ -100,6 +100,7 @@ typedef struct cvy_plan_options {
     const uint32_t *winograd;   /**< passes of each layer, as in its formats; borrowed; NULL: none */
     bool direct_only;           /**< the clock is not asked about Winograd's algorithm */
     const struct cvy_layer_formats *formats; /**< of an earlier plan: nothing is decided; borrowed; NULL: none */
+    bool unfused;               /**< relus stay ops of their own, as frameworks run them */
     int block;                  /**< channels in a block: 8 or 16, from the machine file */
     int data_slots;             /**< batches read ahead; each takes memory */
     int64_t label_bytes;        /**< of one sample in a slot */

@@ -126,7 +126,11 @@ cvy_layout cvy_tensor_layout(const cvy_tensor *tensor)
     return layout;
 }
 
-int64_t cvy_tensor_elements(const cvy_tensor *tensor) { return cvy_tensor_layout(tensor).elements; }
+int64_t cvy_tensor_elements(const cvy_tensor *tensor)
+{
+    bool padded = rows[tensor->format].blocks[0] != '\0';
+    return padded ? cvy_tensor_layout(tensor).elements : cvy_shape_elements(&tensor->shape);
+}
 
 int64_t cvy_tensor_bytes(const cvy_tensor *tensor)
 {

@@ -15,16 +15,18 @@ static void require(cvy_status status)
     }
 }
 
-static cvy_plan *make_plan(const cvy_model *model, const char *backend)
+static cvy_plan *make_plan_as(const cvy_model *model, const char *backend, bool unfused)
 {
     cvy_plan *plan = NULL;
-    cvy_plan_options options = {.batch = 2, .dtype = CVY_F32, .training = true, .block = 16};
+    cvy_plan_options options = {.batch = 2, .dtype = CVY_F32, .training = true, .block = 16, .unfused = unfused};
     if (backend) {
         require(cvy_backend_chain_find(backend, &options.backends));
     }
     require(cvy_plan_create(model, &options, &plan));
     return plan;
 }
+
+static cvy_plan *make_plan(const cvy_model *model, const char *backend) { return make_plan_as(model, backend, false); }
 
 /* Steps of one kind of op in a phase. */
 typedef struct tally {
@@ -94,6 +96,22 @@ static void test_resnet50_has_no_relu_left_forward(void **state)
  * 13 convolutions and two of three dense layers carry their relu. Backward five are part of poolings and two of
  * dropouts; eight lie between convolutions, and keep their passes.
  */
+/* Where frameworks run each layer by itself, its 49 relus are 49 steps each way, and part of nothing. */
+static void test_relus_may_stay_as_they_are(void **state)
+{
+    (void)state;
+    cvy_model *model = NULL;
+    require(cvy_model_open("resnet50:size=64", &model));
+    cvy_plan *plan = make_plan_as(model, NULL, true);
+    const cvy_schedule *train = &plan->schedule[CVY_SCHEDULE_TRAIN];
+    require_tally(count(train, CVY_PHASE_FORWARD, CVY_OP_RELU), 49, 0);
+    require_tally(count(train, CVY_PHASE_BACKWARD, CVY_OP_RELU), 49, 0);
+    require_tally(count(train, CVY_PHASE_FORWARD, CVY_OP_BATCH_NORM), 53, 0);
+    require_tally(count(train, CVY_PHASE_BACKWARD, CVY_OP_POOL_GLOBAL), 1, 0);
+    cvy_plan_destroy(&plan);
+    cvy_model_destroy(&model);
+}
+
 static void test_vgg16_products_carry_their_relus(void **state)
 {
     (void)state;
@@ -225,6 +243,7 @@ static void test_only_a_sole_relu_is_carried(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_relus_may_stay_as_they_are),
         cmocka_unit_test(test_resnet50_has_no_relu_left_forward),
         cmocka_unit_test(test_vgg16_products_carry_their_relus),
         cmocka_unit_test(test_cifar10_quick_poolings_take_all_relus),

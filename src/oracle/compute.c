@@ -1,0 +1,254 @@
+/*
+ * A device's prices. Rules of efficiency are looked through once, when the device is prepared: afterwards a kernel and
+ * a pass index the seconds of a flop and of a byte, so that an op costs little more than counting its flop and bytes.
+ */
+#include "oracle/compute.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "oracle/compute_internal.h"
+
+/* What a kernel costs on the device, by the first rule that applies. */
+typedef struct rates {
+    double s_per_flop, s_per_byte, error;
+} rates;
+
+struct cvy_compute {
+    cvy_precision precision;
+    double element_bytes;
+    double launch_s, slice_floor;
+    cvy_roof roof; /* all of the peaks, of products */
+    rates rates[CVY_KERNEL_COUNT][CVY_PASS_COUNT];
+    cvy_kernel_table table;
+    cvy_predictor *predictor[CVY_MAX_FILES];
+    const cvy_predictor *predictor_of[CVY_KERNEL_COUNT][CVY_PASS_COUNT];
+};
+
+int cvy_op_kernel(const cvy_op *op)
+{
+    if (op->kind != CVY_OP_CONVOLUTION) {
+        return (int)op->kind;
+    }
+    if (op->params.window.groups > 1) {
+        return cvy_op_is_depthwise(op) ? CVY_KERNEL_DEPTHWISE_CONVOLUTION : CVY_KERNEL_GROUPED_CONVOLUTION;
+    }
+    static const int64_t kernel[3] = {1, 3, 3};
+    const cvy_window *window = &op->params.window.window;
+    for (int axis = 0; axis < 3; axis++) {
+        if (window->kernel[axis] != kernel[axis] || window->stride[axis] != 1 || window->dilation[axis] != 1) {
+            return CVY_OP_CONVOLUTION;
+        }
+    }
+    return CVY_KERNEL_WINOGRAD_CONVOLUTION;
+}
+
+static bool rule_applies(const cvy_efficiency *rule, int kernel, int pass, cvy_precision precision)
+{
+    int kind = kernel < CVY_OP_KIND_COUNT ? kernel : CVY_OP_CONVOLUTION;
+    return (rule->kernel == CVY_ANY || rule->kernel == kernel || rule->kernel == kind) &&
+           (rule->pass == CVY_ANY || rule->pass == pass) &&
+           (rule->precision == CVY_ANY || rule->precision == (int)precision);
+}
+
+/* Units of matrices multiply; everything else is done in the device's own vectors of f32 or f64. */
+static double find_peak(const cvy_device *device, int kernel, cvy_precision precision)
+{
+    int kind = kernel < CVY_OP_KIND_COUNT ? kernel : CVY_OP_CONVOLUTION;
+    double vectors = device->peak_flop_per_s[CVY_PRECISION_FP32];
+    bool own = precision == CVY_PRECISION_FP64 || cvy_op_has_weights((cvy_op_kind)kind) || vectors == 0.0;
+    return own ? device->peak_flop_per_s[precision] : vectors;
+}
+
+static void index_rules(const cvy_device *device, cvy_compute *compute)
+{
+    static const cvy_efficiency none = {.peak = 1.0, .bandwidth = 1.0, .error = CVY_UNFITTED_ERROR};
+    for (int kernel = 0; kernel < CVY_KERNEL_COUNT; kernel++) {
+        double peak = find_peak(device, kernel, compute->precision);
+        for (int pass = 0; pass < CVY_PASS_COUNT; pass++) {
+            const cvy_efficiency *rule = &none;
+            for (int i = device->efficiencies - 1; i >= 0; i--) {
+                bool applies = rule_applies(&device->efficiency[i], kernel, pass, compute->precision);
+                rule = applies ? &device->efficiency[i] : rule;
+            }
+            compute->rates[kernel][pass] = (rates){.s_per_flop = 1.0 / (peak * rule->peak),
+                                                   .s_per_byte = 1.0 / (device->memory_Bps * rule->bandwidth),
+                                                   .error = rule->error};
+        }
+    }
+}
+
+static cvy_status check_device(const cvy_machine *machine, cvy_precision precision)
+{
+    const cvy_device *device = &machine->device;
+    char known[80] = "";
+    for (int i = 0; i < CVY_PRECISION_COUNT; i++) {
+        if (device->peak_flop_per_s[i] > 0.0) {
+            strcat(strcat(known, *known ? ", " : ""), cvy_precision_name((cvy_precision)i));
+        }
+    }
+    CVY_REQUIRE(*known, CVY_ERR_INPUT, "machine %s: no peak rate is known; `convoy calibrate` measures it",
+                machine->name);
+    CVY_REQUIRE(device->peak_flop_per_s[precision] > 0.0, CVY_ERR_INPUT, "machine %s: %s has no rate at %s, only at %s",
+                machine->name, device->name, cvy_precision_name(precision), known);
+    CVY_REQUIRE(device->memory_Bps > 0.0, CVY_ERR_INPUT,
+                "machine %s: no memory bandwidth is known; `convoy calibrate` measures it", machine->name);
+    return CVY_OK;
+}
+
+/* The path of a file that a machine file names: from the machine file's folder on, unless it is absolute. */
+static char *locate(const cvy_machine *machine, const char *name)
+{
+    const char *end = machine->file ? strrchr(machine->file, '/') : NULL;
+    if (!end || *name == '/') {
+        return cvy_strdup(name);
+    }
+    char *folder = cvy_strdup(machine->file), *path = NULL;
+    if (folder) {
+        folder[end - machine->file + 1] = '\0';
+        path = cvy_path_join(folder, name);
+    }
+    cvy_free(folder);
+    return path;
+}
+
+static cvy_status load_predictor(const char *path, cvy_compute *compute, int index)
+{
+    CVY_TRY(cvy_predictor_load(path, &compute->predictor[index]));
+    const cvy_predictor *predictor = compute->predictor[index];
+    int pass = cvy_predictor_pass(predictor);
+    for (int kernel = 0; kernel < CVY_KERNEL_COUNT; kernel++) {
+        const cvy_efficiency like = {.kernel = cvy_predictor_kernel(predictor), .pass = pass,
+                                     .precision = (int)cvy_predictor_precision(predictor)};
+        if (!compute->predictor_of[kernel][pass] && rule_applies(&like, kernel, pass, compute->precision)) {
+            compute->predictor_of[kernel][pass] = predictor;
+        }
+    }
+    return CVY_OK;
+}
+
+static cvy_status load_files(const cvy_machine *machine, cvy_compute *compute)
+{
+    const cvy_device *device = &machine->device;
+    for (int i = 0; i < 2 * CVY_MAX_FILES; i++) {
+        int index = i % CVY_MAX_FILES;
+        bool table = i < CVY_MAX_FILES;
+        const char *name = table ? device->kernel_table[index] : device->predictor[index];
+        if (name) {
+            char *path = locate(machine, name);
+            cvy_status status = !path ? CVY_ERR_MEMORY
+                                : table ? cvy_kernel_table_load(path, compute->precision, &compute->table)
+                                        : load_predictor(path, compute, index);
+            cvy_free(path);
+            CVY_TRY(status);
+        }
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_compute_create(const cvy_machine *machine, cvy_precision precision, cvy_compute **compute_out)
+{
+    CVY_TRY(check_device(machine, precision));
+    const cvy_device *device = &machine->device;
+    cvy_status status;
+    cvy_compute *compute = cvy_calloc(1, sizeof *compute);
+    if (!compute) {
+        return CVY_ERR_MEMORY;
+    }
+    bool half = precision == CVY_PRECISION_FP16 || precision == CVY_PRECISION_BF16;
+    compute->precision = precision;
+    compute->element_bytes = half ? 2.0 : precision == CVY_PRECISION_FP64 ? 8.0 : 4.0;
+    compute->launch_s = device->launch_s;
+    compute->slice_floor = device->slice_floor;
+    compute->roof = (cvy_roof){device->peak_flop_per_s[precision], device->memory_Bps};
+    index_rules(device, compute);
+    CVY_TRY_GOTO(status, done, load_files(machine, compute));
+    *compute_out = compute;
+    compute = NULL;
+done:
+    cvy_compute_destroy(&compute);
+    return status;
+}
+
+void cvy_compute_destroy(cvy_compute **compute)
+{
+    if (compute && *compute) {
+        cvy_kernel_table_clear(&(*compute)->table);
+        for (int i = 0; i < CVY_MAX_FILES; i++) {
+            cvy_predictor_destroy(&(*compute)->predictor[i]);
+        }
+        cvy_free(*compute);
+        *compute = NULL;
+    }
+}
+
+double cvy_compute_element_bytes(const cvy_compute *compute) { return compute->element_bytes; }
+
+double cvy_compute_op_bytes(const cvy_compute *compute, const cvy_op *op)
+{
+    bool masters = op->pass == CVY_PASS_UPDATE || op->pass == CVY_PASS_COMMIT || op->pass == CVY_PASS_MERGE;
+    double bytes = cvy_op_bytes(op);
+    if (compute->element_bytes == 4.0 || (masters && compute->element_bytes < 4.0)) {
+        return bytes;
+    }
+    for (int i = 0; i < op->operands; i++) {
+        if (op->operand[i].tensor.dtype == CVY_F32) {
+            double times = op->operand[i].access == CVY_ACCESS_UPDATE ? 2.0 : 1.0;
+            double elements = (double)cvy_tensor_elements(&op->operand[i].tensor);
+            bytes += times * elements * (compute->element_bytes - 4.0);
+        }
+    }
+    return bytes;
+}
+
+static double roof_s(const cvy_roof *roof, double flop, double bytes)
+{
+    return fmax(flop / roof->flop_per_s, bytes / roof->Bps);
+}
+
+/* A time of another device: what exceeds the launch goes as the roofs do. */
+static double scale_time(const cvy_compute *compute, const cvy_roof *measured, double seconds, double flop,
+                         double bytes)
+{
+    double now_s = roof_s(&compute->roof, flop, bytes), then_s = roof_s(measured, flop, bytes);
+    double above_s = seconds - compute->launch_s;
+    bool same = now_s == then_s || then_s <= 0.0 || above_s <= 0.0;
+    return same ? seconds : compute->launch_s + above_s * now_s / then_s;
+}
+
+cvy_compute_estimate cvy_compute_estimate_op(const cvy_compute *compute, const cvy_op *op, double slices)
+{
+    int kernel = cvy_op_kernel(op);
+    const rates *rate = &compute->rates[kernel][op->pass];
+    double flop = cvy_op_flop(op), bytes = cvy_compute_op_bytes(compute, op);
+    double flop_s = flop * rate->s_per_flop, bytes_s = bytes * rate->s_per_byte;
+    cvy_compute_estimate estimate = {.source = CVY_COMPUTE_ROOFLINE, .error = rate->error,
+                                     .memory_bound = bytes_s > flop_s};
+    const cvy_kernel_entry *entry = compute->table.entries
+                                        ? cvy_kernel_table_find(&compute->table, cvy_kernel_key(op))
+                                        : NULL;
+    if (entry) {
+        estimate.source = CVY_COMPUTE_TABLE;
+        estimate.error = entry->time.error;
+        estimate.seconds = scale_time(compute, &entry->roof, entry->time.seconds, flop, bytes);
+    } else if (compute->predictor_of[kernel][op->pass]) {
+        cvy_prediction said = cvy_predictor_run(compute->predictor_of[kernel][op->pass], op, flop, bytes);
+        estimate.source = CVY_COMPUTE_PREDICTOR;
+        estimate.error = said.inside ? said.error : fmax(said.error, rate->error);
+        estimate.seconds = scale_time(compute, &said.roof, said.seconds, flop, bytes);
+    } else {
+        double whole = cvy_op_convolves(op->kind) ? fmax(1.0, compute->slice_floor * slices) : 1.0;
+        estimate.seconds = whole * fmax(flop_s, bytes_s) + compute->launch_s;
+    }
+    return estimate;
+}
+
+const char *cvy_compute_source_name(cvy_compute_source source)
+{
+    static const char *const name[] = {[CVY_COMPUTE_TABLE] = "table",
+                                       [CVY_COMPUTE_PREDICTOR] = "predictor",
+                                       [CVY_COMPUTE_ROOFLINE] = "roofline"};
+    return name[source];
+}

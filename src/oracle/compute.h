@@ -1,0 +1,95 @@
+/*
+ * Seconds of kernels on a device of a machine. Sources, best first: a table of measured kernels that has the very op,
+ * a predictor that was fitted to measured kernels, and the roofline (Williams, Waterman, Patterson, "Roofline: an
+ * insightful visual performance model", 2009) with the device's measured shares of its peaks. Each answer says where it
+ * comes from and how far it may be off. docs/machines.md has the formats of tables and predictors.
+ */
+#ifndef CVY_ORACLE_COMPUTE_H
+#define CVY_ORACLE_COMPUTE_H
+
+#include "base/text.h"
+#include "machine/machine.h"
+
+/** A device at one precision, prepared for pricing; it does not change, so threads may share it. */
+typedef struct cvy_compute cvy_compute;
+
+/** Where an estimate comes from. */
+typedef enum cvy_compute_source {
+    CVY_COMPUTE_TABLE,
+    CVY_COMPUTE_PREDICTOR,
+    CVY_COMPUTE_ROOFLINE,
+    CVY_COMPUTE_SOURCE_COUNT
+} cvy_compute_source;
+
+typedef struct cvy_compute_estimate {
+    double seconds;
+    double error;              /**< relative: how far the seconds may be off, either way */
+    cvy_compute_source source;
+    bool memory_bound;         /**< by the roofline: moving the bytes takes longer than the arithmetic */
+} cvy_compute_estimate;
+
+/**
+ * Prepare a device for pricing: read the tables and predictors that the machine file names, and index its rules of
+ * efficiency by kernel and pass. Not collective.
+ *
+ * @param[in]  machine      borrowed for the call
+ * @param[in]  precision    what products are made of. Plans are of f32; under FP16 and BF16 (mixed precision)
+ *                          activations, their gradients and the weights in kernels have half of the bytes, optimizers
+ *                          work on f32. Under FP64 all have twice the bytes.
+ * @param[out] compute_out  released with cvy_compute_destroy(); untouched on failure
+ * @retval CVY_ERR_INPUT    the machine gives no rate at this precision, or no memory bandwidth; or a table or predictor
+ *                          is wrong: file, line, found, expected
+ * @retval CVY_ERR_MEMORY
+ */
+cvy_status cvy_compute_create(const cvy_machine *machine, cvy_precision precision, cvy_compute **compute_out);
+
+/** Release; NULL is fine. */
+void cvy_compute_destroy(cvy_compute **compute);
+
+/**
+ * Estimate the seconds of an op. Cannot fail.
+ *
+ * By the roofline max(flop / (peak share), bytes / (bandwidth share)) + launch, where shares are those of the first
+ * rule of the machine that applies. By a table or predictor of a device with other peaks, the part of the time above
+ * the launch scales as that roof does with all of the peaks (spec/scaling-model.md, 1.5).
+ *
+ * @param[in] op      sliced as it runs; of f32, or f64
+ * @param[in] slices  at least 1: into how many equal slices the channel axis cut the layer that the op is a slice of. A
+ *                    convolution's time above the launch is at least the device's `slice_floor` of the whole one's, by
+ *                    the roofline; tables and predictors know slices by themselves
+ */
+cvy_compute_estimate cvy_compute_estimate_op(const cvy_compute *compute, const cvy_op *op, double slices);
+
+/**
+ * The kernel that an op is to rules of efficiency: its kind, or one of CVY_KERNEL_…, as convolutions run unlike each
+ * other: cuDNN, for instance, takes Winograd's algorithm for 3x3 windows at stride 1.
+ */
+int cvy_op_kernel(const cvy_op *op);
+
+/** Bytes that an op moves at the device's precision; cvy_op_bytes() at that of its tensors. */
+double cvy_compute_op_bytes(const cvy_compute *compute, const cvy_op *op);
+
+/** Bytes of an element of activations, their gradients and weights in kernels: 2, 4 or 8. */
+double cvy_compute_element_bytes(const cvy_compute *compute);
+
+/** "table", "predictor", "roofline". Cannot fail. */
+const char *cvy_compute_source_name(cvy_compute_source source);
+
+/** A measured kernel: a row of a table. */
+typedef struct cvy_kernel_time {
+    double seconds; /**< above 0: the median */
+    double error;   /**< relative, 0 to 10: how far measurements lie apart */
+} cvy_kernel_time;
+
+/**
+ * Begin a table of measured kernels. Rows follow; together they are a file that cvy_compute_create() reads.
+ *
+ * @param[in]     device  whose peak at @p precision and memory bandwidth stand in the table
+ * @param[in,out] text    appended to; running out of memory is kept for cvy_text_take()
+ */
+void cvy_kernel_table_begin(const cvy_device *device, cvy_precision precision, cvy_text *text);
+
+/** Append a row. Two ops that differ only in what no clock sees (epsilons, seeds, rates) are the same row. */
+void cvy_kernel_table_add(const cvy_op *op, const cvy_kernel_time *time, cvy_text *text);
+
+#endif

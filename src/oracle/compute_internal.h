@@ -1,0 +1,66 @@
+/* What the sources of estimates share: private to the oracle's compute_*.c. */
+#ifndef CVY_ORACLE_COMPUTE_INTERNAL_H
+#define CVY_ORACLE_COMPUTE_INTERNAL_H
+
+#include "oracle/compute.h"
+
+/** The peaks of a device; of the one that something was measured on. */
+typedef struct cvy_roof {
+    double flop_per_s, Bps;
+} cvy_roof;
+
+/** A measured kernel in memory. */
+typedef struct cvy_kernel_entry {
+    uint64_t key;
+    cvy_kernel_time time; /**< seconds 0: an empty place */
+    cvy_roof roof;
+} cvy_kernel_entry;
+
+/** Measured kernels by key, in open addressing; {0} is an empty one. */
+typedef struct cvy_kernel_table {
+    cvy_kernel_entry *entry;
+    int64_t entries, capacity; /**< the capacity is a power of two, at least twice the entries */
+} cvy_kernel_table;
+
+/** A hash of what a clock sees of an op. */
+uint64_t cvy_kernel_key(const cvy_op *op);
+
+/**
+ * Read a file into a table; of a kernel that is there already, the first holds. A file of another precision is checked
+ * and adds nothing.
+ *
+ * @retval CVY_ERR_INPUT  file, line, found, expected
+ */
+cvy_status cvy_kernel_table_load(const char *path, cvy_precision precision, cvy_kernel_table *table);
+
+/** The entry of a key; NULL if absent. */
+const cvy_kernel_entry *cvy_kernel_table_find(const cvy_kernel_table *table, uint64_t key);
+
+/** Release what a table owns and empty it. */
+void cvy_kernel_table_clear(cvy_kernel_table *table);
+
+/** An ensemble of multi-layer perceptrons of one kernel and pass. */
+typedef struct cvy_predictor cvy_predictor;
+
+/** What a predictor says. */
+typedef struct cvy_prediction {
+    double seconds, error;
+    cvy_roof roof;
+    bool inside; /**< the op is like those that it was fitted to */
+} cvy_prediction;
+
+/** Read a predictor. @retval CVY_ERR_INPUT file, line, found, expected */
+cvy_status cvy_predictor_load(const char *path, cvy_predictor **predictor_out);
+
+/** Release; NULL is fine. */
+void cvy_predictor_destroy(cvy_predictor **predictor);
+
+/** What it is of. */
+int cvy_predictor_kernel(const cvy_predictor *predictor);
+cvy_op_pass cvy_predictor_pass(const cvy_predictor *predictor);
+cvy_precision cvy_predictor_precision(const cvy_predictor *predictor);
+
+/** Predict an op of its kernel and pass, whose flop and bytes are given. Cannot fail. */
+cvy_prediction cvy_predictor_run(const cvy_predictor *predictor, const cvy_op *op, double flop, double bytes);
+
+#endif
