@@ -2,26 +2,28 @@
 #ifndef CVY_TESTS_ORACLE_MADE_UP_H
 #define CVY_TESTS_ORACLE_MADE_UP_H
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "machine/machine.h"
 #include "model/model.h"
+#include "plan/strategy.h"
 
 /*
  * 64 devices of 10 TFLOP/s and 1 TB/s on links of one level: a bandwidth and a latency. Rings alone; nothing overlaps;
  * nothing takes time but arithmetic, bytes and messages.
  */
-#define MADE_UP_MACHINE                                                                                    \
-    "name: made-up\n"                                                                                      \
-    "nodes: 1\n"                                                                                           \
-    "devices-per-node: 64\n"                                                                               \
-    "device: {name: d, kind: gpu, memory: 64 GB, memory-bandwidth: 1 TB/s, peak: {fp32: 10 TFLOP/s}}\n"    \
-    "links: [{name: link, connects: device, endpoints: 64, bandwidth: %g GB/s, latency: %g us}]\n"         \
-    "collectives:\n"                                                                                       \
-    "  - {collective: all-reduce, algorithm: ring}\n"                                                      \
-    "  - {collective: reduce-scatter, algorithm: ring}\n"                                                  \
+#define MADE_UP_MACHINE                                                                                 \
+    "name: made-up\n"                                                                                   \
+    "nodes: 1\n"                                                                                        \
+    "devices-per-node: 64\n"                                                                            \
+    "device: {name: d, kind: gpu, memory: 64 GB, memory-bandwidth: 1 TB/s, peak: {fp32: 10 TFLOP/s}}\n" \
+    "links: [{name: link, connects: device, endpoints: 64, bandwidth: %g GB/s, latency: %g us}]\n"      \
+    "collectives:\n"                                                                                    \
+    "  - {collective: all-reduce, algorithm: ring}\n"                                                   \
+    "  - {collective: reduce-scatter, algorithm: ring}\n"                                               \
     "  - {collective: all-gather, algorithm: ring}\n"
 
 /* Of a text, printf style. */
@@ -51,6 +53,25 @@ static inline cvy_model *open_model(const char *name)
         fail_msg("%s", cvy_error_message());
     }
     return model;
+}
+
+/* A strategy of so many ranks as a user writes it. */
+static inline cvy_strategy parse_strategy(const cvy_model *model, const char *text, int64_t ranks)
+{
+    cvy_strategy strategy;
+    int64_t space[3];
+    cvy_space_get(&model->layer[0].output, space);
+    if (cvy_strategy_parse(text, ranks, space, &strategy) != CVY_OK) {
+        fail_msg("%s", cvy_error_message());
+    }
+    return strategy;
+}
+
+static inline void assert_near(double found, double expected, double relative)
+{
+    if (!(fabs(found - expected) <= relative * fabs(expected))) {
+        fail_msg("found %.9g, expected %.9g", found, expected);
+    }
 }
 
 #endif

@@ -22,17 +22,6 @@ typedef struct scene {
     int limits;
 } scene;
 
-static cvy_strategy parse(const cvy_model *model, const char *text, int64_t ranks)
-{
-    cvy_strategy strategy;
-    const cvy_shape *input = &model->layer[0].output;
-    const int64_t space[3] = {1, input->extent[input->dims - 2], input->extent[input->dims - 1]};
-    if (cvy_strategy_parse(text, ranks, space, &strategy) != CVY_OK) {
-        fail_msg("%s", cvy_error_message());
-    }
-    return strategy;
-}
-
 static void open_scene(scene *s, const char *model, cvy_machine *machine, int64_t batch)
 {
     *s = (scene){.model = open_model(model), .machine = machine};
@@ -54,7 +43,7 @@ static void find(scene *s, bool what_if)
 
 static void look(scene *s, const char *strategy, int64_t ranks)
 {
-    s->question = (cvy_estimate_question){.strategy = parse(s->model, strategy, ranks)};
+    s->question = (cvy_estimate_question){.strategy = parse_strategy(s->model, strategy, ranks)};
     assert_int_equal(cvy_oracle_estimate(s->oracle, &s->question, &s->estimate), CVY_OK);
     if (!s->estimate.feasible) {
         fail_msg("%s: %s", strategy, s->estimate.why_not);
@@ -70,13 +59,6 @@ static const cvy_limit *find_limit(const scene *s, const char *name)
         }
     }
     return NULL;
-}
-
-static void assert_near(double found, double expected, double relative)
-{
-    if (!(fabs(found - expected) <= relative * fabs(expected))) {
-        fail_msg("found %.9g, expected %.9g", found, expected);
-    }
 }
 
 /* ---- shares by hand ---- */
@@ -102,7 +84,7 @@ static void test_shares_and_their_order_are_those_by_hand(void **state)
     enum { EXPECTED = sizeof expected / sizeof expected[0] };
     scene s;
     open_scene(&s, "lenet5", make_machine(MADE_UP_MACHINE, 10.0, 1.0), 16);
-    s.question = (cvy_estimate_question){.strategy = parse(s.model, "data", 4)};
+    s.question = (cvy_estimate_question){.strategy = parse_strategy(s.model, "data", 4)};
     s.estimate = (cvy_estimate){
         .strategy = s.question.strategy, .feasible = true, .iteration_s = 1.0,
         .part_s = {[CVY_PHASE_IO] = 0.15, [CVY_PHASE_FORWARD] = 0.18, [CVY_PHASE_BACKWARD] = 0.25,
@@ -131,7 +113,7 @@ static void test_what_is_not_feasible_has_no_limits(void **state)
     (void)state;
     scene s;
     open_scene(&s, "lenet5", make_machine(MADE_UP_MACHINE, 10.0, 1.0), 2);
-    s.question = (cvy_estimate_question){.strategy = parse(s.model, "data", 4)};
+    s.question = (cvy_estimate_question){.strategy = parse_strategy(s.model, "data", 4)};
     assert_int_equal(cvy_oracle_estimate(s.oracle, &s.question, &s.estimate), CVY_OK);
     assert_false(s.estimate.feasible);
     s.limits = -1;
@@ -156,7 +138,7 @@ static void test_ranks_are_held_against_the_most_that_can_be(void **state)
     scene s;
     open_scene(&s, "lenet5", make_machine(MADE_UP_MACHINE, 10.0, 1.0), 32);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        s.question = (cvy_estimate_question){.strategy = parse(s.model, cases[i].strategy, cases[i].ranks)};
+        s.question = (cvy_estimate_question){.strategy = parse_strategy(s.model, cases[i].strategy, cases[i].ranks)};
         s.estimate = (cvy_estimate){.strategy = s.question.strategy, .feasible = true, .iteration_s = 1.0};
         find(&s, false);
         assert_int_equal(s.limits, 1);
