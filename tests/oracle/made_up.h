@@ -15,15 +15,17 @@
  * 64 devices of 10 TFLOP/s and 1 TB/s on links of one level: a bandwidth and a latency. Rings alone; nothing overlaps;
  * nothing takes time but arithmetic, bytes and messages.
  */
-#define MADE_UP_MACHINE                                                                                 \
-    "name: made-up\n"                                                                                   \
-    "nodes: 1\n"                                                                                        \
-    "devices-per-node: 64\n"                                                                            \
-    "device: {name: d, kind: gpu, memory: 64 GB, memory-bandwidth: 1 TB/s, peak: {fp32: 10 TFLOP/s}}\n" \
-    "links: [{name: link, connects: device, endpoints: 64, bandwidth: %g GB/s, latency: %g us}]\n"      \
-    "collectives:\n"                                                                                    \
-    "  - {collective: all-reduce, algorithm: ring}\n"                                                   \
-    "  - {collective: reduce-scatter, algorithm: ring}\n"                                               \
+#define MADE_UP_MACHINE                                                                            \
+    "name: made-up\n"                                                                              \
+    "summary: a machine of a test\n"                                                               \
+    "nodes: 1\n"                                                                                   \
+    "devices-per-node: 64\n"                                                                       \
+    "device: {name: d, kind: gpu, cores: 80, memory: 64 GB, memory-bandwidth: 1 TB/s,\n"           \
+    "  peak: {fp32: 10 TFLOP/s}}\n"                                                                \
+    "links: [{name: link, connects: device, endpoints: 64, bandwidth: %g GB/s, latency: %g us}]\n" \
+    "collectives:\n"                                                                               \
+    "  - {collective: all-reduce, algorithm: ring}\n"                                              \
+    "  - {collective: reduce-scatter, algorithm: ring}\n"                                          \
     "  - {collective: all-gather, algorithm: ring}\n"
 
 /* Of a text, printf style. */

@@ -163,8 +163,9 @@ static cvy_machine *draw_machine(uint32_t seed)
         "  {collective: all-reduce, algorithm: hierarchical}]\n"};
     static const char *const switches[] = {"no", "yes"};
     return make_machine(
-        "name: drawn\nnodes: 4\ndevices-per-node: 4\n"
-        "device: {name: d, kind: gpu, memory: 64 GB, memory-bandwidth: %d GB/s, peak: {fp32: %d TFLOP/s}}\n"
+        "name: drawn\nsummary: a machine of a test\nnodes: 4\ndevices-per-node: 4\n"
+        "device: {name: d, kind: gpu, cores: 80, memory: 64 GB, memory-bandwidth: %d GB/s,\n"
+        "  peak: {fp32: %d TFLOP/s}}\n"
         "links:\n"
         "  - {name: inside, connects: device, endpoints: 4, bandwidth: %d GB/s, latency: %d us, ports: %d}\n"
         "  - {name: net, connects: inside, endpoints: 4, bandwidth: %d MB/s, latency: %d us, ports: %d,\n"

@@ -122,18 +122,15 @@ static void test_what_is_not_feasible_has_no_limits(void **state)
     close_scene(&s);
 }
 
-/*
- * LeNet-5 takes 28 x 28 pixels; conv1 has 20 filters, conv2 50, the dense ones 500 and 10; the input layer and 7 others
- * make at most as many stages as there are layers behind the input. Of 64 devices.
- */
+/* LeNet-5's first convolution makes 24 rows of 28: more shares than that would be empty. Of 64 devices. */
 static void test_ranks_are_held_against_the_most_that_can_be(void **state)
 {
     (void)state;
     static const struct { const char *strategy; int64_t ranks; double share; const char *what; } cases[] = {
         {"data", 24, 24.0 / 32, "24 ranks: sample 24 of at most 32"},
         {"data", 32, 1.0, "32 ranks: sample 32 of at most 32"},
-        {"height=20", 20, 20.0 / 28, "20 ranks: height 20 of at most 28"},
-        {"sample=16,height=4", 64, 1.0, "64 ranks: sample 16 of at most 32, height 4 of at most 28; the machine has 64"},
+        {"height=20", 20, 20.0 / 24, "20 ranks: height 20 of at most 24"},
+        {"sample=16,height=4", 64, 1.0, "64 ranks: sample 16 of at most 32, height 4 of at most 24; the machine has 64"},
     };
     scene s;
     open_scene(&s, "lenet5", make_machine(MADE_UP_MACHINE, 10.0, 1.0), 32);
@@ -179,7 +176,7 @@ static void test_latency_is_told_where_latency_limits(void **state)
 {
     (void)state;
     scene s;
-    open_scene(&s, "lenet5", make_machine(MADE_UP_MACHINE, 1e9, 200.0), 64);
+    open_scene(&s, "lenet5", make_machine(MADE_UP_MACHINE, 1e6, 200.0), 64);
     look(&s, "data", 8);
     double exchange_s = s.estimate.part_s[CVY_PHASE_GRADIENT_EXCHANGE], rest_s = s.estimate.iteration_s - exchange_s;
     const cvy_limit *limit = find_limit(&s, "gradient exchange");
@@ -225,8 +222,9 @@ static void test_flows_that_share_a_port_are_congestion(void **state)
 {
     (void)state;
     static const char shared[] =
-        "name: shared\nnodes: 4\ndevices-per-node: 4\n"
-        "device: {name: d, kind: gpu, memory: 64 GB, memory-bandwidth: 1 TB/s, peak: {fp32: 10 TFLOP/s}}\n"
+        "name: shared\nsummary: a machine of a test\nnodes: 4\ndevices-per-node: 4\n"
+        "device: {name: d, kind: gpu, cores: 80, memory: 64 GB, memory-bandwidth: 1 TB/s,\n"
+        "  peak: {fp32: 10 TFLOP/s}}\n"
         "links:\n"
         "  - {name: inside, connects: device, endpoints: 4, bandwidth: 1000 GB/s, latency: 0 us}\n"
         "  - {name: net, connects: inside, endpoints: 4, bandwidth: 5 GB/s, latency: 0 us, ports: %d}\n"
