@@ -4,10 +4,9 @@
  *
  * Usage: one_device ops relu|none     an op a line: kernel, pass, flop, bytes in f32, bytes under mixed precision
  *        one_device MACHINE PRECISION the seconds, and their relative error
- * Reads lines of MODEL BATCH; writes `model MODEL BATCH` before the answer to each.
+ * Reads lines of MODEL BATCH sgd|adam; writes `model MODEL BATCH` before the answer to each.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "machine/machine.h"
@@ -47,14 +46,14 @@ static void add_times(const cvy_schedule *s, const pricing *p)
 }
 
 /* Relus are fused as the machine's framework fuses them; formats are plain, which pads nothing. */
-static cvy_status answer(const pricing *p, const char *name, int64_t batch)
+static cvy_status answer(const pricing *p, const char *name, int64_t batch, cvy_optimizer_kind optimizer)
 {
     cvy_model *model = NULL;
     cvy_plan *plan = NULL;
     cvy_plan_options options = {.batch = batch,
                                 .dtype = CVY_F32,
                                 .training = true,
-                                .optimizer = {.params = {.momentum = 0.9, .weight_decay = 1e-4}},
+                                .optimizer = {.kind = optimizer, .params = {.momentum = 0.9, .weight_decay = 1e-4}},
                                 .layout = CVY_LAYOUT_PLAIN,
                                 .unfused = p->unfused,
                                 .block = 8};
@@ -86,10 +85,11 @@ static cvy_status answer_all(char **word)
         status = cvy_compute_create(p.machine, CVY_PRECISION_FP16, &p.mixed);
     }
     while (status == CVY_OK && fgets(line, sizeof line, stdin)) {
-        char *end = strrchr(line, ' ');
-        if (end) {
-            *end = '\0';
-            status = answer(&p, line, atoll(end + 1));
+        char name[200], rule[8];
+        long long batch = 0;
+        if (sscanf(line, "%199s %lld %7s", name, &batch, rule) == 3) {
+            bool adam = strcmp(rule, "adam") == 0;
+            status = answer(&p, name, batch, adam ? CVY_OPTIMIZER_ADAM : CVY_OPTIMIZER_SGD);
         }
     }
     cvy_compute_destroy(&p.compute);

@@ -74,6 +74,20 @@ static cvy_status check_links(cvy_machine *machine, const cvy_yaml_node *root)
     return CVY_OK;
 }
 
+static cvy_status check_collectives(const cvy_machine *machine, const cvy_yaml_node *list)
+{
+    for (int i = 0; i < machine->collectives; i++) {
+        const cvy_collective_rule *rule = &machine->collective[i];
+        if (rule->algorithm != CVY_ANY &&
+            !cvy_algorithm_does((cvy_algorithm)rule->algorithm, (cvy_collective)rule->collective)) {
+            return cvy_yaml_fail(cvy_yaml_item(list, i), "collectives %d: algorithm: %s is no algorithm of %s", i + 1,
+                                 cvy_algorithm_name((cvy_algorithm)rule->algorithm),
+                                 cvy_collective_name((cvy_collective)rule->collective));
+        }
+    }
+    return CVY_OK;
+}
+
 static cvy_status check_device(const cvy_device *device, const cvy_yaml_node *node)
 {
     double most = 0;
@@ -90,8 +104,23 @@ static cvy_status check_device(const cvy_device *device, const cvy_yaml_node *no
     return CVY_OK;
 }
 
+bool cvy_machine_has_release(const cvy_machine *machine, const char *release)
+{
+    bool has = false;
+    for (int i = 0; i < machine->device.efficiencies; i++) {
+        const char *of = machine->device.efficiency[i].release;
+        has = has || (of && strcmp(of, release) == 0);
+    }
+    return has;
+}
+
 cvy_status cvy_machine_check(const cvy_yaml_node *root, cvy_machine *machine)
 {
     CVY_TRY(check_device(&machine->device, cvy_yaml_find(root, "device")));
-    return check_links(machine, root);
+    const char *release = machine->execution.release;
+    if (release && !cvy_machine_has_release(machine, release)) {
+        return cvy_yaml_fail(cvy_yaml_find(root, "execution"), "execution: release: no efficiency is of '%s'", release);
+    }
+    CVY_TRY(check_links(machine, root));
+    return check_collectives(machine, cvy_yaml_find(root, "collectives"));
 }

@@ -37,6 +37,12 @@ static const char *name_collective(int collective) { return cvy_collective_name(
 
 static const char *name_algorithm(int algorithm) { return cvy_algorithm_name((cvy_algorithm)algorithm); }
 
+static const char *name_traffic(int traffic)
+{
+    static const char *const name[] = {"layers", "space", "gradients"};
+    return name[traffic];
+}
+
 static const char *name_staging(int staging)
 {
     static const char *const name[] = {"hidden", "each", "leader"};
@@ -55,7 +61,8 @@ static const cvy_machine_names_of precisions = {name_precision, CVY_PRECISION_CO
 static const cvy_machine_names_of kernels = {name_kernel, CVY_KERNEL_COUNT, true};
 static const cvy_machine_names_of passes = {name_pass, CVY_PASS_COUNT, true};
 static const cvy_machine_names_of collectives = {name_collective, CVY_COLLECTIVE_COUNT, false};
-static const cvy_machine_names_of algorithms = {name_algorithm, CVY_ALGORITHM_COUNT, false};
+static const cvy_machine_names_of algorithms = {name_algorithm, CVY_ALGORITHM_COUNT, true};
+static const cvy_machine_names_of traffics = {name_traffic, CVY_TRAFFIC_COUNT, true};
 static const cvy_machine_names_of stagings = {name_staging, CVY_STAGING_COUNT, false};
 static const cvy_machine_names_of fusings = {name_fusing, CVY_FUSING_COUNT, false};
 static const cvy_machine_names_of strategies = {name_strategy, CVY_STRATEGY_NAME_COUNT, false};
@@ -79,6 +86,8 @@ static const cvy_machine_field peak_fields[] = {
 };
 
 static const cvy_machine_field efficiency_fields[] = {
+    {.key = "release", .type = CVY_MACHINE_TEXT, .offset = offsetof(cvy_efficiency, release),
+     .help = "the release of the software that they are of"},
     {.key = "kernel", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_efficiency, kernel), .value = CVY_ANY,
      .names = &kernels, .help = "a kind of op"},
     {.key = "pass", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_efficiency, pass), .value = CVY_ANY,
@@ -142,6 +151,8 @@ static const cvy_machine_field level_fields[] = {
      .help = "that of one link, a direction, as 12.5 GB/s"},
     {.key = "ports", .type = COUNT_FIELD, .offset = offsetof(cvy_level, ports), .value = 1,
      .help = "the links of one endpoint"},
+    {.key = "rails", .type = COUNT_FIELD, .offset = offsetof(cvy_level, rails), .value = 1,
+     .help = "the links that one message is spread over"},
     {.key = "oversubscription", .type = CVY_MACHINE_REAL, .minimum = 1, .maximum = 1000, .value = 1,
      .offset = offsetof(cvy_level, oversubscription), .help = "what endpoints may send by what passes"},
     {.key = "staged-latency", .type = TIME_FIELD, .offset = offsetof(cvy_level, staged_latency_s),
@@ -155,7 +166,9 @@ static const cvy_machine_field collective_fields[] = {
     {.key = "collective", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_collective_rule, collective),
      .names = &collectives, .required = true, .help = "all-reduce, all-gather and so on"},
     {.key = "algorithm", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_collective_rule, algorithm),
-     .names = &algorithms, .required = true, .help = "ring, tree and so on"},
+     .value = CVY_ANY, .names = &algorithms, .help = "ring, tree and so on"},
+    {.key = "for", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_collective_rule, traffic), .value = CVY_ANY,
+     .names = &traffics, .help = "layers, space, gradients"},
     {.key = "level", .type = CVY_MACHINE_LEVEL, .offset = offsetof(cvy_collective_rule, level), .value = CVY_ANY,
      .help = "the innermost level of links that holds the group"},
     {.key = "up-to", .type = CVY_MACHINE_SIZE, .offset = offsetof(cvy_collective_rule, up_to_bytes), .minimum = 1,
@@ -166,7 +179,7 @@ static const cvy_machine_field collective_fields[] = {
     {.key = "latency", .type = TIME_FIELD, .offset = offsetof(cvy_collective_rule, latency_s),
      .help = "the time of a step, in place of the level's"},
     {.key = "bandwidth", .type = BANDWIDTH_FIELD, .offset = offsetof(cvy_collective_rule, bandwidth_Bps),
-     .help = "that of a rank, in place of the level's"},
+     .help = "that of one ring or message alone"},
     {0},
 };
 
@@ -178,9 +191,23 @@ static const cvy_machine_field storage_fields[] = {
     {0},
 };
 
+static const cvy_machine_field nccl_fields[] = {
+    {.key = "pcie", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_nccl, pcie),
+     .help = "whether devices of a node are joined by PCIe, not NVLink"},
+    {.key = "ampere", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_nccl, ampere),
+     .help = "whether devices have compute capability 8.0"},
+    {.key = "amd", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_nccl, amd),
+     .help = "whether AMD made the host's processor"},
+    {.key = "channels", .type = COUNT_FIELD, .offset = offsetof(cvy_nccl, channels),
+     .help = "the count of its rings"},
+    {0},
+};
+
 static const cvy_machine_field execution_fields[] = {
     {.key = "framework", .type = CVY_MACHINE_TEXT, .offset = offsetof(cvy_execution, framework),
      .help = "name and version of the framework"},
+    {.key = "release", .type = CVY_MACHINE_TEXT, .offset = offsetof(cvy_execution, release),
+     .help = "the release of the software that runs, as efficiencies name it"},
     {.key = "fuse", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_execution, fuse), .names = &fusings,
      .help = "what the framework makes one kernel of: relu or none"},
     {.key = "overlap", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, overlap),
@@ -191,8 +218,12 @@ static const cvy_machine_field execution_fields[] = {
      .help = "the time to copy a tensor into or out of a bucket"},
     {.key = "host-halos", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, host_halos),
      .help = "whether halos go through the host"},
+    {.key = "serial-halos", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, serial_halos),
+     .help = "whether halos go hop by hop along an axis and back"},
     {.key = "leader-exchange", .type = CVY_MACHINE_SET, .offset = offsetof(cvy_execution, leader_exchange),
      .names = &strategies, .help = "a list of strategies whose gradients are reduced by leaders"},
+    {.key = "leader-broadcast", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, leader_broadcast),
+     .value = true, .help = "whether the leaders tell their nodes"},
     {.key = "staging", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_execution, staging), .names = &stagings,
      .help = "how input comes to the ranks"},
     {.key = "layer-host", .type = TIME_FIELD, .offset = offsetof(cvy_execution, layer_host_s),
@@ -244,6 +275,8 @@ static const cvy_machine_section machine_sections[] = {
     {.key = "collectives", .fields = collective_fields, .offset = offsetof(cvy_machine, collective),
      .most = CVY_MAX_COLLECTIVES, .bytes = sizeof(cvy_collective_rule),
      .count_offset = offsetof(cvy_machine, collectives), .help = "a list of rules"},
+    {.key = "nccl", .fields = nccl_fields, .offset = offsetof(cvy_machine, nccl),
+     .help = "a mapping of what NCCL's cost model asks"},
     {.key = "storage", .fields = storage_fields, .offset = offsetof(cvy_machine, storage),
      .help = "a mapping of rates"},
     {.key = "execution", .fields = execution_fields, .offset = offsetof(cvy_machine, execution),

@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "machine/machine.h"
+#include "machine/internal.h"
 
 static const char EXTENSION[] = ".yaml";
 
@@ -158,12 +158,56 @@ static cvy_status fail_name(const cvy_machine_names *names, const char *name)
     return status;
 }
 
+static cvy_status fail_release(const cvy_machine *machine, const char *release)
+{
+    enum { MOST = CVY_MAX_EFFICIENCIES };
+    char word[CVY_WORD_TEXT], list[400];
+    const char *words[MOST + 1];
+    int count = 0;
+    for (int i = 0; i < machine->device.efficiencies; i++) { /* those of one release stand together */
+        const char *of = machine->device.efficiency[i].release;
+        if (of && (count == 0 || strcmp(of, words[count - 1]) != 0)) {
+            words[count++] = of;
+        }
+    }
+    words[count] = NULL;
+    return cvy_fail(CVY_ERR_INPUT, "machine %s: no release '%s', expected %s%s", machine->name,
+                    cvy_print_word(release, word), count ? "one of " : "none, it tells of no software",
+                    cvy_print_words(words, list, sizeof list));
+}
+
+static cvy_status open_release(const char *name, const char *release, cvy_machine **machine_out)
+{
+    char *before = cvy_strdup(name);
+    cvy_machine *machine = NULL;
+    if (!before) {
+        return CVY_ERR_MEMORY;
+    }
+    before[release - 1 - name] = '\0';
+    cvy_status status = cvy_machine_open(before, &machine);
+    CVY_TRY_GOTO(status, done, status);
+    status = cvy_machine_has_release(machine, release)
+                 ? cvy_machine_keep(machine, release, &machine->execution.release)
+                 : fail_release(machine, release);
+    CVY_TRY_GOTO(status, done, status);
+    *machine_out = machine;
+    machine = NULL;
+done:
+    cvy_machine_destroy(&machine);
+    cvy_free(before);
+    return status;
+}
+
 cvy_status cvy_machine_open(const char *name, cvy_machine **machine_out)
 {
     cvy_status status;
+    const char *colon = strrchr(name, ':');
     cvy_machine_names names = {0};
     if (cvy_file_exists(name)) {
         return cvy_machine_load(name, machine_out);
+    }
+    if (colon) {
+        return open_release(name, colon + 1, machine_out);
     }
     CVY_TRY_GOTO(status, done, find_names(&names));
     const cvy_machine_entry *entry = find_entry(&names, name);

@@ -11,9 +11,12 @@ cvy_status cvy_machine_keep(cvy_machine *machine, const char *text, const char *
 /** Read a tree into an empty machine. @retval CVY_ERR_INPUT file, line, found, expected */
 cvy_status cvy_machine_read(const cvy_yaml_node *root, cvy_machine *machine);
 
+/** Whether some efficiency is of a release. */
+bool cvy_machine_has_release(const cvy_machine *machine, const char *release);
+
 /**
  * Check what keys by themselves cannot: that levels nest, have a border at the node and reach all nodes, and that a
- * device has a peak. Fills in cvy_level.devices.
+ * device has a peak, and that algorithms do what rules give them. Fills in cvy_level.devices.
  */
 cvy_status cvy_machine_check(const cvy_yaml_node *root, cvy_machine *machine);
 

@@ -111,7 +111,7 @@ static bool is_default(const cvy_machine_field *field, const void *value)
     case CVY_MACHINE_SIZE:
         return *(const int64_t *)value == 0;
     case CVY_MACHINE_FLAG:
-        return !*(const bool *)value;
+        return *(const bool *)value == (field->value != 0);
     case CVY_MACHINE_SET:
         return *(const unsigned *)value == 0;
     case CVY_MACHINE_TEXT:

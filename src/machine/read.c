@@ -159,6 +159,9 @@ static void set_default(const cvy_machine_field *field, void *value)
     case CVY_MACHINE_LEVEL:
         *(int *)value = (int)field->value;
         break;
+    case CVY_MACHINE_FLAG:
+        *(bool *)value = field->value != 0;
+        break;
     default: /* the machine was empty: no bytes, no, no names, no text */
         break;
     }

@@ -27,6 +27,7 @@ static const struct {
     [CVY_ALGORITHM_TREE] = {"tree", BIT(BROADCAST)},
     [CVY_ALGORITHM_SCATTER_GATHER] = {"scatter-gather", BIT(BROADCAST)},
     [CVY_ALGORITHM_DOUBLE_TREE] = {"double-tree", BIT(ALL_REDUCE)},
+    [CVY_ALGORITHM_PIPELINED_TREE] = {"pipelined-tree", BIT(ALL_REDUCE)},
     [CVY_ALGORITHM_PAIRWISE] = {"pairwise", BIT(ALL_TO_ALL)},
     [CVY_ALGORITHM_BRUCK] = {"bruck", BIT(ALL_TO_ALL)},
     [CVY_ALGORITHM_HIERARCHICAL] = {"hierarchical", BIT(ALL_REDUCE)},

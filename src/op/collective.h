@@ -27,12 +27,13 @@ typedef enum cvy_algorithm {
     CVY_ALGORITHM_TREE,               /**< binomial: log2 p steps with the whole buffer */
     CVY_ALGORITHM_SCATTER_GATHER,     /**< scattered by a binomial tree, gathered round a ring */
     CVY_ALGORITHM_DOUBLE_TREE,        /**< two binary trees, each for half of the buffer, in pieces */
+    CVY_ALGORITHM_PIPELINED_TREE,     /**< the same where a next piece needs no new start-up */
     CVY_ALGORITHM_PAIRWISE,           /**< p - 1 steps, each with another partner */
     CVY_ALGORITHM_BRUCK,              /**< log2 p steps of about half of the buffer */
     CVY_ALGORITHM_HIERARCHICAL,       /**< scattered inside each domain, each share across, gathered inside */
     CVY_ALGORITHM_LEADER,             /**< to a leader of each domain, among leaders, and back */
     CVY_ALGORITHM_TWO_RINGS,          /**< a ring in each domain, then one of leaders, and not back */
-    CVY_ALGORITHM_NCCL,               /**< the cheapest by the cost model that NCCL publishes */
+    CVY_ALGORITHM_NCCL,               /**< the cheapest by the cost model that NCCL publishes; its own stand last */
     CVY_ALGORITHM_NCCL_RING_LL,       /**< NCCL's rings and double binary trees by protocol */
     CVY_ALGORITHM_NCCL_RING_LL128,
     CVY_ALGORITHM_NCCL_RING_SIMPLE,

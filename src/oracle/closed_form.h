@@ -11,6 +11,7 @@
 #define CVY_ORACLE_CLOSED_FORM_H
 
 #include "oracle/collective.h"
+#include "plan/schedule.h"
 
 /** A layer; of one sample where samples matter. */
 typedef struct cvy_closed_layer {

@@ -142,6 +142,16 @@ static double all_reduce_trees(const cvy_wiring *wiring, double n)
     return least + n * t.g;
 }
 
+/*
+ * The same two trees where pieces stream without a start-up each, as under NCCL, which counts its trees so: 2 L a,
+ * 2 n b, and n g. For rules with measured latencies; no exchange of messages is as fast.
+ */
+static double all_reduce_pipelined(const cvy_wiring *wiring, double n)
+{
+    terms t = flat_terms(wiring);
+    return 2.0 * t.rounds * t.a + n * (2.0 * t.b + t.g);
+}
+
 /* (p-1) (a + n/p b): each rank meets each other once. [T05] */
 static double all_to_all_pairwise(const cvy_wiring *wiring, double n)
 {
@@ -255,6 +265,7 @@ static const cvy_collective_algorithm rows[] = {
     {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_RECURSIVE_DOUBLING, true, all_reduce_doubling},
     {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_HALVING_DOUBLING, true, all_reduce_halving},
     {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_DOUBLE_TREE, true, all_reduce_trees},
+    {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_PIPELINED_TREE, false, all_reduce_pipelined},
     {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_LEADER, true, all_reduce_leader},
     {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_TWO_RINGS, false, all_reduce_two_rings},
     {CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_HIERARCHICAL, true, all_reduce_hierarchical},

@@ -10,21 +10,13 @@
 
 #include <stdbool.h>
 
-#include "plan/schedule.h"
+#include "machine/machine.h"
 
 /** A message of n bytes takes latency_s + n / bandwidth_Bps seconds. */
 typedef struct cvy_line {
     double latency_s;     /**< of one message */
     double bandwidth_Bps; /**< of one rank, each way, while all ranks do the same */
 } cvy_line;
-
-/** What NCCL's cost model asks of a machine beside the lines; zeros are NVLink, Volta and Intel. */
-typedef struct cvy_nccl_machine {
-    bool pci;     /**< devices of a node are joined by PCIe, not NVLink */
-    bool ampere;  /**< compute capability 8.0 */
-    bool amd;     /**< maker of the host processor */
-    int channels; /**< of the rings and trees; 0: what a channel can take sets no bound */
-} cvy_nccl_machine;
 
 /** What joins the ranks of a collective. */
 typedef struct cvy_wiring {
@@ -33,9 +25,9 @@ typedef struct cvy_wiring {
     int node_ranks; /**< on the fullest node, where nodes hold uneven numbers; 0: balanced, ceil(ranks / nodes) */
     cvy_line inner; /**< between ranks of a node */
     cvy_line outer; /**< between nodes, one rank of a node at a time; not read where there is one node */
-    double outer_all_Bps;  /**< of outer, what each rank has while all ranks of a node cross; 0: outer's bandwidth */
+    double outer_all_Bps;  /**< of outer, for each rank while all of a node cross; 0: outer's bandwidth */
     double sum_s_per_byte; /**< of reducing; 0: not counted */
-    cvy_nccl_machine nccl;
+    cvy_nccl nccl;
 } cvy_wiring;
 
 /** An algorithm: a row of the table. */

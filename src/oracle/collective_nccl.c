@@ -105,7 +105,7 @@ static double find_tree_bus(const cvy_wiring *wiring, protocol by)
 
 static double find_inner_hop(const cvy_wiring *wiring, shape over, protocol by)
 {
-    double us = hop_us[wiring->nccl.pci ? HOP_PCI : HOP_NVLINK][over][by];
+    double us = hop_us[wiring->nccl.pcie ? HOP_PCI : HOP_NVLINK][over][by];
     return by == LL && count_nodes(wiring) > 1 ? us * ll_hop_latency : us;
 }
 
@@ -137,13 +137,13 @@ static double estimate_tree(const cvy_wiring *wiring, protocol by, double bytes)
 static double estimate_fastest_ring(const cvy_wiring *wiring, const traits *kind, double bytes)
 {
     double least_s = fmin(estimate_ring(wiring, kind, LL, bytes), estimate_ring(wiring, kind, SIMPLE, bytes));
-    return wiring->nccl.pci ? least_s : fmin(least_s, estimate_ring(wiring, kind, LL128, bytes));
+    return wiring->nccl.pcie ? least_s : fmin(least_s, estimate_ring(wiring, kind, LL128, bytes));
 }
 
 double cvy_nccl_all_reduce_s(const cvy_wiring *wiring, double bytes)
 {
     double tree_s = fmin(estimate_tree(wiring, LL, bytes), estimate_tree(wiring, SIMPLE, bytes));
-    if (!wiring->nccl.pci) {
+    if (!wiring->nccl.pcie) {
         tree_s = fmin(tree_s, estimate_tree(wiring, LL128, bytes));
     }
     return fmin(tree_s, estimate_fastest_ring(wiring, &all_reduce, bytes));

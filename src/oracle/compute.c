@@ -62,16 +62,19 @@ static double find_peak(const cvy_device *device, int kernel, cvy_precision prec
     return own ? device->peak_flop_per_s[precision] : vectors;
 }
 
-static void index_rules(const cvy_device *device, cvy_compute *compute)
+static void index_rules(const cvy_machine *machine, cvy_compute *compute)
 {
+    const cvy_device *device = &machine->device;
+    const char *release = machine->execution.release;
     static const cvy_efficiency none = {.peak = 1.0, .bandwidth = 1.0, .error = CVY_UNFITTED_ERROR};
     for (int kernel = 0; kernel < CVY_KERNEL_COUNT; kernel++) {
         double peak = find_peak(device, kernel, compute->precision);
         for (int pass = 0; pass < CVY_PASS_COUNT; pass++) {
             const cvy_efficiency *rule = &none;
             for (int i = device->efficiencies - 1; i >= 0; i--) {
-                bool applies = rule_applies(&device->efficiency[i], kernel, pass, compute->precision);
-                rule = applies ? &device->efficiency[i] : rule;
+                const cvy_efficiency *next = &device->efficiency[i];
+                bool runs = !next->release || (release && strcmp(next->release, release) == 0);
+                rule = runs && rule_applies(next, kernel, pass, compute->precision) ? next : rule;
             }
             compute->rates[kernel][pass] = (rates){.s_per_flop = 1.0 / (peak * rule->peak),
                                                    .s_per_byte = 1.0 / (device->memory_Bps * rule->bandwidth),
@@ -163,7 +166,7 @@ cvy_status cvy_compute_create(const cvy_machine *machine, cvy_precision precisio
     compute->launch_s = device->launch_s;
     compute->slice_floor = device->slice_floor;
     compute->roof = (cvy_roof){device->peak_flop_per_s[precision], device->memory_Bps};
-    index_rules(device, compute);
+    index_rules(machine, compute);
     CVY_TRY_GOTO(status, done, load_files(machine, compute));
     *compute_out = compute;
     compute = NULL;

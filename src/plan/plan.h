@@ -44,6 +44,20 @@ typedef struct cvy_optimizer_rule {
 /** The row of a rule. Cannot fail. */
 const cvy_optimizer_rule *cvy_optimizer_get_rule(cvy_optimizer_kind kind);
 
+/** Names of optimizers as users write them: sgd, momentum, nesterov, adamw, adam, lars, lamb; then NULL. */
+extern const char *const cvy_optimizer_names[];
+
+/**
+ * The rule that a name stands for, for plans: of its parameters those are set that change a schedule.
+ *
+ * @param[in]  momentum      of momentum, nesterov and lars
+ * @param[out] optimizer_out untouched where there is no such name
+ */
+bool cvy_optimizer_find(const char *name, double momentum, cvy_optimizer *optimizer_out);
+
+/** The name that stands for a rule: what cvy_optimizer_find() finds. Cannot fail. */
+const char *cvy_optimizer_find_name(const cvy_optimizer *optimizer);
+
 /** Buffers of state that each parameter has under an optimizer, 0 to 2. */
 int cvy_optimizer_moments(const cvy_optimizer *optimizer);
 

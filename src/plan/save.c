@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "plan/plan.h"
+#include "plan/plan_file.h"
 
 static void print_winograd(cvy_text *text, uint32_t passes)
 {
@@ -18,7 +18,7 @@ static void print_winograd(cvy_text *text, uint32_t passes)
     cvy_text_add(text, "%s", passes ? "]" : "");
 }
 
-static void print_layer(cvy_text *text, const cvy_layer *layer, const cvy_layer_formats *formats)
+static void print_layer_formats(cvy_text *text, const cvy_layer *layer, const cvy_layer_formats *formats)
 {
     cvy_text_add(text, "  - {layer: \"%s\", input: %s, output: %s", layer->name, cvy_format_name(formats->input),
                  cvy_format_name(formats->output));
@@ -29,6 +29,25 @@ static void print_layer(cvy_text *text, const cvy_layer *layer, const cvy_layer_
     }
     cvy_text_add(text, "}\n");
 }
+
+static void print_formats(cvy_text *text, const cvy_model *model, const cvy_layer_formats *formats)
+{
+    cvy_text_add(text, "formats:\n");
+    for (int i = 0; i < model->layers; i++) {
+        print_layer_formats(text, &model->layer[i], &formats[i]);
+    }
+}
+
+static cvy_status write_text(cvy_text *text, const char *path)
+{
+    size_t bytes = text->length;
+    char *yaml = cvy_text_take(text);
+    cvy_status status = yaml ? cvy_file_write(path, yaml, bytes, CVY_ERR_IO) : CVY_ERR_MEMORY;
+    cvy_free(yaml);
+    return status;
+}
+
+/* ---- of a run on one rank ---- */
 
 cvy_status cvy_plan_save(const cvy_plan *plan, const char *path)
 {
@@ -47,13 +66,126 @@ cvy_status cvy_plan_save(const cvy_plan *plan, const char *path)
     for (int i = 0; i < CVY_BUFFER_ROLE_COUNT; i++) {
         cvy_text_add(&text, "%s%s: %" PRId64, i ? ", " : "", cvy_buffer_role_name((cvy_buffer_role)i), by_role[i]);
     }
-    cvy_text_add(&text, "}\nformats:\n");
-    for (int i = 0; i < plan->model->layers; i++) {
-        print_layer(&text, &plan->model->layer[i], &plan->formats[i]);
+    cvy_text_add(&text, "}\n");
+    print_formats(&text, plan->model, plan->formats);
+    return write_text(&text, path);
+}
+
+/* ---- of many ranks ---- */
+
+/* A text in double quotes, whatever it holds. */
+static void print_quoted(cvy_text *text, const char *key, const char *words)
+{
+    cvy_text_add(text, "%s: \"", key);
+    for (; *words; words++) {
+        cvy_text_add(text, *words == '"' || *words == '\\' ? "\\%c" : "%c", *words);
     }
-    size_t bytes = text.length;
-    char *yaml = cvy_text_take(&text);
-    cvy_status status = yaml ? cvy_file_write(path, yaml, bytes, CVY_ERR_IO) : CVY_ERR_MEMORY;
-    cvy_free(yaml);
-    return status;
+    cvy_text_add(text, "\"\n");
+}
+
+static void print_axes(cvy_text *text, unsigned axes)
+{
+    const char *before = "";
+    cvy_text_add(text, "[");
+    for (int axis = 0; axis < CVY_AXES; axis++) {
+        if (axes & CVY_AXIS_BIT(axis)) {
+            cvy_text_add(text, "%s%s", before, cvy_axis_name((cvy_axis)axis));
+            before = ", ";
+        }
+    }
+    cvy_text_add(text, "]");
+}
+
+static void print_strategy(cvy_text *text, const cvy_strategy *strategy)
+{
+    const cvy_mesh *mesh = &strategy->mesh;
+    char words[CVY_STRATEGY_TEXT];
+    cvy_text_add(text, "strategy: \"%s\"\nranks: %" PRId64 "\nmesh: {", cvy_strategy_print(strategy, words),
+                 mesh->ranks);
+    for (int axis = 0; axis < CVY_AXES; axis++) {
+        cvy_text_add(text, "%s%s: %" PRId64, axis ? ", " : "", cvy_axis_name((cvy_axis)axis), mesh->size[axis]);
+    }
+    cvy_text_add(text, "}\nrank-order: [");
+    for (int i = 0; i < CVY_AXES; i++) {
+        cvy_text_add(text, "%s%s", i ? ", " : "", cvy_axis_name(mesh->order[i]));
+    }
+    cvy_text_add(text, "] # slowest first\n");
+}
+
+/* Why a layer is whole along an axis, where the mesh has it: words for people. */
+static void print_reasons(cvy_text *text, const cvy_layer_distribution *layer)
+{
+    const char *before = " # ";
+    for (int axis = 0; axis < CVY_AXES; axis++) {
+        if (layer->why_whole[axis]) {
+            cvy_text_add(text, "%snot by %s: %s", before, cvy_axis_name((cvy_axis)axis), layer->why_whole[axis]);
+            before = "; ";
+        }
+    }
+}
+
+/* Where the strategy leaves a layer whole, nothing is chosen, and nothing said: it will be left whole again. */
+static void print_layer(cvy_text *text, const cvy_distribution *d, int index, const cvy_layer_choice *choice)
+{
+    const cvy_layer_distribution *layer = &d->layer[index];
+    unsigned space = (layer->input_split | layer->raw_split) & CVY_AXIS_SPACE;
+    bool weights = layer->cut == CVY_CUT_FILTER || layer->cut == CVY_CUT_CHANNEL;
+    cvy_text_add(text, "  - {layer: \"%s\", stage: %d", d->model->layer[index].name, layer->stage);
+    if (weights || (choice && choice->cut == CVY_CUT_WHOLE)) {
+        cvy_text_add(text, ", cut: %s", cvy_cut_names[weights ? layer->cut : CVY_CUT_WHOLE]);
+    }
+    if (space || choice) {
+        cvy_text_add(text, ", space: ");
+        print_axes(text, choice ? choice->space : space);
+    }
+    cvy_text_add(text, "}");
+    print_reasons(text, layer);
+    cvy_text_add(text, "\n");
+}
+
+static void print_training(cvy_text *text, const cvy_plan_decisions *decided)
+{
+    cvy_text_add(text, "batch: %" PRId64 "\nprecision: %s\noptimizer: %s\n", decided->batch,
+                 cvy_precision_name(decided->precision), cvy_optimizer_find_name(&decided->optimizer));
+    cvy_text_add(text, "micro-batches: %" PRId64 "\nrecompute: %s\n",
+                 decided->strategy.micro_batches > 1 ? decided->strategy.micro_batches : 1,
+                 cvy_recompute_name(decided->recompute));
+    if (decided->norms_given) {
+        cvy_text_add(text, "norm-axes: ");
+        print_axes(text, decided->norm_axes);
+        cvy_text_add(text, "\n");
+    }
+    if (decided->bucket_bytes >= 0) {
+        cvy_text_add(text, "bucket-bytes: %" PRId64 "\n", decided->bucket_bytes);
+    }
+    cvy_text_add(text, "shard-optimizer: %s\n", decided->shard_optimizer ? "yes" : "no");
+}
+
+cvy_status cvy_plan_file_save(const cvy_plan_decisions *decisions, const cvy_distribution *distribution,
+                              const char *path)
+{
+    cvy_text text = {0};
+    const cvy_model *model = distribution->model;
+    const int stages = (int)decisions->strategy.mesh.size[CVY_AXIS_STAGE];
+    cvy_text_add(&text, "schema: 1\n");
+    print_quoted(&text, "model", decisions->model);
+    cvy_text_add(&text, "model-hash: \"%016" PRIx64 "\"\n", cvy_model_hash(model));
+    if (decisions->machine) {
+        print_quoted(&text, "machine", decisions->machine);
+    }
+    print_strategy(&text, &decisions->strategy);
+    print_training(&text, decisions);
+    cvy_text_add(&text, "stages: [");
+    for (int i = 0; i < stages; i++) {
+        cvy_text_add(&text, "%s\"%s\"", i ? ", " : "", model->layer[distribution->stages[i]].name);
+    }
+    cvy_text_add(&text, "] # the first layer of each\nlayers:\n");
+    for (int i = 0; i < model->layers; i++) {
+        print_layer(&text, distribution, i, decisions->choices ? &decisions->choices[i] : NULL);
+    }
+    if (decisions->formats) {
+        cvy_text_add(&text, "block: %d\n", decisions->block);
+        print_formats(&text, model, decisions->formats);
+    }
+    return write_text(&text, path);
 }

@@ -110,7 +110,8 @@ typedef struct cvy_exchange {
     cvy_collective collective;
     unsigned axes;       /**< bit i: mesh axis i takes part */
     int first_message, messages;
-    int64_t bytes;       /**< of this rank's part */
+    int64_t bytes;       /**< of the buffer that is reduced or broadcast; all-gather: that this rank ends with;
+                              reduce-scatter, all-to-all: that it brings */
     int bucket;          /**< of gradients; -1 */
     bool sum;            /**< a reduction */
 } cvy_exchange;

@@ -9,8 +9,9 @@
 #include "folder.h"
 #include "machine/machine.h"
 
-static const char *const shipped[] = {"abci",  "cpu-2core", "dgx-a100", "dgx-h100",    "dgx1-p100", "dgx1-v100",
-                                      "dgx2",  "ethernet-cpu", "k80",   "knl",         "laptop",    NULL};
+static const char *const shipped[] = {"abci",      "cpu-2core", "dgx-a100",     "dgx-a100-80gb", "dgx-h100",
+                                      "dgx1-p100", "dgx1-v100", "dgx2",         "ethernet-cpu",  "k80",
+                                      "knl",       "laptop",    "m60",          NULL};
 
 /* Every key that there is, away from its default; sources at three depths. */
 static const char everything[] =
@@ -36,18 +37,21 @@ static const char everything[] =
     "  peak: {fp64: 1 TFLOP/s, fp32: 2 TFLOP/s, tf32: 3 TFLOP/s, fp16: 4 TFLOP/s, bf16: 5 TFLOP/s}\n"
     "  efficiency:\n"
     "    - {kernel: convolution, pass: backward-data, precision: fp32, peak: 0.5, source: run}\n"
-    "    - {bandwidth: 0.75}\n"
+    "    - {release: r 2, kernel: winograd-convolution, bandwidth: 0.75, peak: 2, error: 0.125}\n"
     "    - {}\n"
     "links:\n"
-    "  - {name: inner, connects: device, endpoints: 4, latency: 1 us, bandwidth: 8 Gbit/s, ports: 3}\n"
+    "  - {name: inner, connects: device, endpoints: 4, latency: 1 us, bandwidth: 8 Gbit/s, ports: 3, rails: 2}\n"
     "  - {name: outer, connects: inner, endpoints: 8, latency: 2 us, bandwidth: 2 GB/s, oversubscription: 1.5,\n"
     "     staged-latency: 3 us, staged-bandwidth: 3 GB/s}\n"
     "collectives:\n"
     "  - {collective: all-reduce, algorithm: double-tree, level: outer, up-to: 4 MB, up-to-ranks: 64, call: 7 us,\n"
-    "     latency: 9 us, bandwidth: 6 GB/s}\n"
+    "     for: gradients, latency: 9 us, bandwidth: 6 GB/s}\n"
     "  - {collective: all-to-all, algorithm: pairwise, level: any}\n"
+    "  - {collective: point-to-point, level: inner, for: space, call: 3 us}\n"
+    "nccl: {pcie: yes, ampere: yes, amd: yes, channels: 4}\n"
     "storage: {read: 1 GB/s, total: 20 GB/s}\n"
-    "execution: {framework: f 1.0, overlap: yes, bucket: 25 MiB, pack: 42 us, host-halos: yes,\n"
+    "execution: {framework: f 1.0, release: r 2, fuse: none, overlap: yes, bucket: 25 MiB, pack: 42 us,\n"
+    "  host-halos: yes, serial-halos: yes, leader-broadcast: no,\n"
     "  leader-exchange: [data+spatial], staging: leader, layer-host: 300 us, slice-host: 77 us,\n"
     "  whole-channels: yes, whole-dense: yes, local-norms: yes, leader-input: [data+filter], leader-skew: 0.3,\n"
     "  reserved: 500 MB,\n"
@@ -84,7 +88,12 @@ static void assert_same_device(const cvy_device *a, const cvy_device *b)
     assert_true(a->memory_Bps == b->memory_Bps && a->launch_s == b->launch_s && a->spread == b->spread);
     assert_true(a->slice_floor == b->slice_floor && a->price_usd_per_h == b->price_usd_per_h);
     assert_int_equal(a->efficiencies, b->efficiencies);
-    assert_memory_equal(a->efficiency, b->efficiency, sizeof a->efficiency);
+    for (int i = 0; i < a->efficiencies; i++) {
+        const cvy_efficiency *x = &a->efficiency[i], *y = &b->efficiency[i];
+        assert_same_text(x->release, y->release);
+        assert_true(x->kernel == y->kernel && x->pass == y->pass && x->precision == y->precision);
+        assert_true(x->peak == y->peak && x->bandwidth == y->bandwidth && x->error == y->error);
+    }
     for (int i = 0; i <= CVY_MAX_FILES; i++) {
         assert_same_text(a->kernel_table[i], b->kernel_table[i]);
         assert_same_text(a->predictor[i], b->predictor[i]);
@@ -98,19 +107,25 @@ static void assert_same_links(const cvy_machine *a, const cvy_machine *b)
         const cvy_level *x = &a->level[i], *y = &b->level[i];
         assert_string_equal(x->name, y->name);
         assert_true(x->endpoints == y->endpoints && x->devices == y->devices && x->ports == y->ports);
+        assert_int_equal(x->rails, y->rails);
         assert_true(x->latency_s == y->latency_s && x->bandwidth_Bps == y->bandwidth_Bps);
         assert_true(x->oversubscription == y->oversubscription);
         assert_true(x->staged_latency_s == y->staged_latency_s && x->staged_Bps == y->staged_Bps);
     }
     assert_int_equal(a->collectives, b->collectives);
     assert_memory_equal(a->collective, b->collective, sizeof a->collective);
+    assert_true(a->nccl.pcie == b->nccl.pcie && a->nccl.ampere == b->nccl.ampere && a->nccl.amd == b->nccl.amd);
+    assert_int_equal(a->nccl.channels, b->nccl.channels);
 }
 
 static void assert_same_execution(const cvy_execution *x, const cvy_execution *y)
 {
     assert_same_text(x->framework, y->framework);
+    assert_same_text(x->release, y->release);
+    assert_int_equal(x->fuse, y->fuse);
     assert_true(x->overlap == y->overlap && x->bucket_bytes == y->bucket_bytes && x->pack_s == y->pack_s);
     assert_true(x->host_halos == y->host_halos && x->leader_exchange == y->leader_exchange);
+    assert_true(x->serial_halos == y->serial_halos && x->leader_broadcast == y->leader_broadcast);
     assert_true(x->staging == y->staging && x->layer_host_s == y->layer_host_s);
     assert_true(x->slice_host_s == y->slice_host_s && x->managed_memory == y->managed_memory);
     assert_true(x->whole_channels == y->whole_channels && x->whole_dense == y->whole_dense);
@@ -163,12 +178,20 @@ static void test_every_key_arrives(void **state)
     assert_int_equal(d->efficiencies, 3);
     assert_true(d->efficiency[0].kernel == CVY_OP_CONVOLUTION && d->efficiency[0].pass == CVY_PASS_BACKWARD_DATA);
     assert_true(d->efficiency[0].precision == CVY_PRECISION_FP32 && d->efficiency[0].peak == 0.5);
-    assert_true(d->efficiency[1].kernel == CVY_ANY && d->efficiency[1].bandwidth == 0.75);
+    assert_true(d->efficiency[1].kernel == CVY_KERNEL_WINOGRAD_CONVOLUTION && d->efficiency[1].bandwidth == 0.75);
+    assert_true(d->efficiency[1].peak == 2 && d->efficiency[1].error == 0.125 && d->efficiency[2].error == 0.5);
+    assert_string_equal(d->efficiency[1].release, "r 2");
+    assert_string_equal(m->execution.release, "r 2");
+    assert_int_equal(m->execution.fuse, CVY_FUSING_NONE);
     assert_true(m->level[0].devices == 4 && m->level[1].devices == 32); /* 4, then 8 times 4 */
     assert_true(m->level[0].bandwidth_Bps == 1e9 && m->level[0].ports == 3 && m->level[1].ports == 1);
+    assert_true(m->level[0].rails == 2 && m->level[1].rails == 1);
     assert_true(m->collective[0].level == 1 && m->collective[0].up_to_bytes == 4000000);
     assert_true(m->collective[0].algorithm == CVY_ALGORITHM_DOUBLE_TREE && m->collective[0].up_to_ranks == 64);
     assert_true(m->collective[1].level == CVY_ANY && m->collective[1].collective == CVY_COLLECTIVE_ALL_TO_ALL);
+    assert_true(m->collective[0].traffic == CVY_TRAFFIC_GRADIENTS && m->collective[1].traffic == CVY_ANY);
+    assert_true(m->collective[2].algorithm == CVY_ANY && m->collective[2].traffic == CVY_TRAFFIC_SPACE);
+    assert_true(m->nccl.pcie && m->nccl.ampere && m->nccl.amd && m->nccl.channels == 4);
     assert_true(m->storage.total_Bps == 2e10 && m->execution.bucket_bytes == 25 * 1048576);
     assert_int_equal(m->execution.managed_memory, 1u << CVY_STRATEGY_SPATIAL | 1u << CVY_STRATEGY_FILTER);
     assert_true(m->execution.whole_channels && m->execution.whole_dense && m->execution.local_norms);
@@ -260,7 +283,7 @@ static void test_abci_is_what_the_paper_says(void **state)
     assert_int_equal(cvy_machine_devices(m), 4352);
     assert_true(m->level[3].oversubscription == 3);
     assert_false(m->execution.overlap);
-    assert_true(m->execution.layer_host_s == 0 && m->device.efficiencies == 0); /* nothing is fitted */
+    assert_true(m->execution.layer_host_s == 0); /* nothing of iterations is fitted */
     cvy_machine_destroy(&m);
 }
 
@@ -295,7 +318,7 @@ static void test_list_has_every_machine_with_a_line(void **state)
             found += strcmp(names.entry[i].name, shipped[j]) == 0;
         }
     }
-    assert_int_equal(found, 11);
+    assert_int_equal(found, sizeof shipped / sizeof shipped[0] - 1);
     cvy_machine_names_clear(&names);
 }
 
@@ -312,6 +335,27 @@ static void test_a_path_comes_first_and_a_wrong_name_is_told(void **state)
     assert_non_null(strstr(cvy_error_message(), "expected a file or one of here, abci,"));
     assert_null(machine);
     assert_int_equal(cvy_status_exit_code(CVY_ERR_INPUT), 2);
+}
+
+/* Behind a colon stands a release that the file has efficiencies of. */
+static void test_a_release_is_asked_for_by_name(void **state)
+{
+    char name[300];
+    cvy_machine *machine = load_text(*state, everything);
+    cvy_machine_destroy(&machine);
+    snprintf(name, sizeof name, "%s:r 2", test_path(*state, "m.yaml"));
+    assert_int_equal(cvy_machine_open(name, &machine), CVY_OK);
+    assert_string_equal(machine->execution.release, "r 2");
+    cvy_machine_destroy(&machine);
+    snprintf(name, sizeof name, "%s:r 3", test_path(*state, "m.yaml"));
+    assert_int_equal(cvy_machine_open(name, &machine), CVY_ERR_INPUT);
+    assert_string_equal(cvy_error_message(), "machine all: no release 'r 3', expected one of r 2");
+    assert_int_equal(cvy_machine_open("here:r", &machine), CVY_ERR_INPUT);
+    assert_string_equal(cvy_error_message(),
+                        "machine here: no release 'r', expected none, it tells of no software");
+    assert_int_equal(cvy_machine_open("abcy:r", &machine), CVY_ERR_INPUT);
+    assert_string_equal(cvy_error_message(), "no machine 'abcy'; did you mean 'abci'?");
+    assert_null(machine);
 }
 
 /* Whatever allocation fails, it is told and nothing is left; valgrind and the sanitizers look for the rest. */
@@ -345,6 +389,7 @@ int main(void)
         cmocka_unit_test(test_abci_is_what_the_paper_says),
         cmocka_unit_test(test_here_has_cores_vectors_and_a_block),
         cmocka_unit_test(test_list_has_every_machine_with_a_line),
+        cmocka_unit_test_setup_teardown(test_a_release_is_asked_for_by_name, create_test_folder, remove_test_folder),
         cmocka_unit_test_setup_teardown(test_a_path_comes_first_and_a_wrong_name_is_told, create_test_folder,
                                         remove_test_folder),
         cmocka_unit_test_setup_teardown(test_running_out_of_memory_is_told, create_test_folder, remove_test_folder),

@@ -54,6 +54,7 @@ static void test_parameter_counts_are_canonical(void **state)
     assert_parameters("efficientnet-b4", 19341616);
     assert_parameters("se-resnet50", 25557032 + excitations());
     assert_parameters("se-resnet50", 28088024);
+    assert_parameters("se-resnext101-32x4d", 48955416); /* as timm's seresnext101_32x4d */
     assert_parameters("densenet121", 7978856);
     assert_parameters("densenet121:size=32,classes=10", 7978856 - 990 * 1025);
 }

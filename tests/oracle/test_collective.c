@@ -108,7 +108,7 @@ static void test_halves_by_nccl(void **state)
     assert_close(estimate(CVY_COLLECTIVE_ALL_GATHER, "nccl", &wiring, 4096), expected_s, 1e-12, "all-gather");
     assert_close(estimate(CVY_COLLECTIVE_REDUCE_SCATTER, "nccl", &wiring, 4096), expected_s, 1e-12, "reduce-scatter");
     /* PCIe: hops of 1 us; 12 GB/s, a third of it. LL128 would be 2.5 us a hop. */
-    wiring = (cvy_wiring){.ranks = 8, .inner = {0, 12e9}, .nccl = {.pci = true}};
+    wiring = (cvy_wiring){.ranks = 8, .inner = {0, 12e9}, .nccl = {.pcie = true}};
     expected_s = (3.6 + 7 * 1.0) * 1e-6 + 4096 / (4e9 * 8 / 7);
     assert_close(estimate(CVY_COLLECTIVE_ALL_GATHER, "nccl", &wiring, 4096), expected_s, 1e-12, "PCIe");
 }
@@ -405,9 +405,9 @@ static void test_switch_points_choose_by_size(void **state)
 }
 
 /*
- * 12 ranks on 3 nodes, 4 a node; 1e6 bytes. Hierarchical: 3 steps out and 3 back in the node, each 1 us and a quarter at
- * 1 GB/s, and 4 across, 10 us and a third of a quarter each, at 0.25 GB/s where four share a line of 1 GB/s. Pairwise:
- * 11 steps, each a twelfth at 0.25 GB/s.
+ * 12 ranks on 3 nodes, 4 a node; 1e6 bytes. Hierarchical: 3 steps out and 3 back in the node, 1 us and a quarter at
+ * 1 GB/s each, and 4 across, 10 us and a third of a quarter each, at 0.25 GB/s where four share a line of 1 GB/s.
+ * Pairwise: 11 steps, each a twelfth at 0.25 GB/s.
  */
 static void test_ranks_of_a_node_share_its_line(void **state)
 {

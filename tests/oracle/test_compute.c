@@ -64,6 +64,28 @@ static void test_the_first_rule_that_applies_holds(void **state)
     cvy_machine_destroy(&machine);
 }
 
+/* Of rules of releases those of the release that runs hold, and those of none. */
+static void test_rules_of_other_releases_are_passed_over(void **state)
+{
+    cvy_machine *machine = load_machine(*state, "  efficiency:\n"
+                                                "    - {release: old, bandwidth: 0.5}\n"
+                                                "    - {release: new, bandwidth: 0.8}\n"
+                                                "    - {bandwidth: 0.2}\n");
+    static const struct {
+        const char *release;
+        double share;
+    } expected[] = {{"old", 0.5}, {"new", 0.8}, {NULL, 0.2}};
+    cvy_op relu = make_relu();
+    for (int i = 0; i < 3; i++) {
+        machine->execution.release = expected[i].release;
+        cvy_compute *compute = prepare(machine, CVY_PRECISION_FP32);
+        double seconds = cvy_compute_estimate_op(compute, &relu, 1.0).seconds;
+        assert_near(seconds, bytes_relu / (100e9 * expected[i].share) + launch_s);
+        cvy_compute_destroy(&compute);
+    }
+    cvy_machine_destroy(&machine);
+}
+
 /* A rule of all convolutions holds for those with a name of their own; theirs hold for no other. */
 static void test_kinds_of_convolutions_have_names(void **state)
 {
@@ -158,6 +180,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_without_rules_the_peaks_hold, create_test_folder, remove_test_folder),
         cmocka_unit_test_setup_teardown(test_the_first_rule_that_applies_holds, create_test_folder,
+                                        remove_test_folder),
+        cmocka_unit_test_setup_teardown(test_rules_of_other_releases_are_passed_over, create_test_folder,
                                         remove_test_folder),
         cmocka_unit_test(test_kinds_of_convolutions_have_names),
         cmocka_unit_test_setup_teardown(test_mixed_precision_halves_activations, create_test_folder,

@@ -246,28 +246,6 @@ static cvy_status run_forward(const cvy_cpu_kernel *kernel, void *const *operand
     return CVY_OK;
 }
 
-/*
- * Clear the rows of a strip that a row of outputs is the first to reach: what is added there next is in the cache.
- * @p cleared counts positions; the last row of outputs clears what is left.
- */
-static void clear_reached(const cvy_pool *pool, const cvy_pool_segment *segment, int64_t *cleared, float *dx)
-{
-    const cvy_columns *columns = &pool->x;
-    bool last = segment->d == pool->out[0] - 1 && segment->h == pool->out[1] - 1;
-    int64_t end = last ? columns->area : cvy_min_i64(columns->area, cvy_pool_reach(pool, segment));
-    int64_t count = end - *cleared, lanes = segment->from.lanes;
-    if (count <= 0) {
-        return;
-    }
-    bool dense = columns->position_stride == lanes;
-    float *to = dx + segment->sample * columns->sample_stride + segment->from.offset +
-                *cleared * columns->position_stride;
-    for (int64_t i = 0; i < (dense ? 1 : count); i++) {
-        memset(to + i * columns->position_stride, 0, (size_t)(dense ? count * lanes : lanes) * sizeof *to);
-    }
-    *cleared = end;
-}
-
 /* Rows of what a relu made, and of the gradient that comes to it: none where that is not above 0. */
 CVY_VECTOR static void mask_rows(const float *made, int64_t made_stride, float *gradient, int64_t stride, int64_t rows,
                                  int64_t width)
@@ -316,10 +294,6 @@ static void spread_segment(const cvy_pool *pool, const cvy_pool_segment *segment
     if (!from->window) {
         divide(pool, segment, from->whole, all.value);
     }
-    if (from->window && cvy_pool_give_fits(pool)) {
-        cvy_pool_give(pool, segment, all.value, all.index, dx);
-        return;
-    }
     for (cvy_pool_tap tap = {.index = -1}; cvy_pool_next_tap(pool, segment, &tap);) {
         int64_t at = (tap.first - segment->first) * lanes;
         if (from->window) {
@@ -354,6 +328,17 @@ static void run_rows_backward(const cvy_pool_runs *runs, const gradient_sources 
     }
 }
 
+/* Backward of maxima by rows. */
+static void give_rows(const cvy_pool_runs *runs, const gradient_sources *from, float *dx, bool parallel)
+{
+    const cvy_pool_given given = {from->dy, from->y, from->window};
+    int64_t units = runs->pool->x.samples * runs->pool->x.strips;
+#pragma omp parallel for schedule(static) if (parallel)
+    for (int64_t unit = 0; unit < units; unit++) {
+        cvy_pool_give(runs, unit, &given, dx);
+    }
+}
+
 static cvy_status run_backward(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
 {
     (void)scratch;
@@ -370,8 +355,8 @@ static cvy_status run_backward(const cvy_cpu_kernel *kernel, void *const *operan
     float *dx = operand[op->operands - 1];
     bool parallel = kernel->elements > CVY_CPU_SERIAL_ELEMENTS;
     cvy_pool_runs runs;
-    if (!from.window && cvy_pool_runs_get(&pool, true, &runs)) {
-        run_rows_backward(&runs, &from, dx, parallel);
+    if (cvy_pool_runs_get(&pool, !from.window, &runs)) {
+        (from.window ? give_rows : run_rows_backward)(&runs, &from, dx, parallel);
         return CVY_OK;
     }
     int64_t units = pool.x.samples * pool.x.strips, segments = count_segments(&pool);
@@ -381,7 +366,7 @@ static cvy_status run_backward(const cvy_cpu_kernel *kernel, void *const *operan
         int64_t cleared = 0;
         for (int64_t i = 0; i < segments; i++) {
             segment = cut_segment(&pool, unit, i);
-            clear_reached(&pool, &segment, &cleared, dx);
+            cvy_pool_clear(&pool, unit, segment.d * pool.out[1] + segment.h, &cleared, dx);
             spread_segment(&pool, &segment, &from, dx);
         }
         if (from.x) {

@@ -1,6 +1,8 @@
 /* The geometry of pooling: the only place that knows padding and strides. */
 #include "backend/cpu/pool_geometry.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 
 bool cvy_pool_fits(const cvy_tensor *x, const cvy_tensor *y)
@@ -107,13 +109,32 @@ bool cvy_pool_next_tap(const cvy_pool *pool, const cvy_pool_segment *segment, cv
     return true;
 }
 
-int64_t cvy_pool_reach(const cvy_pool *pool, const cvy_pool_segment *segment)
+/* Positions of the input, counted in d,h,w order, up to the end of the last row that windows at (d, h) see. */
+static int64_t find_reach(const cvy_pool *pool, int64_t d, int64_t h)
 {
-    int64_t d = input_index(pool->window, 0, segment->d, pool->window->kernel[0] - 1);
-    int64_t h = input_index(pool->window, 1, segment->h, pool->window->kernel[1] - 1);
-    d = cvy_min_i64(d, pool->in[0] - 1);
-    h = cvy_min_i64(h, pool->in[1] - 1);
-    return (d * pool->in[1] + h + 1) * pool->in[2];
+    int64_t id = cvy_min_i64(input_index(pool->window, 0, d, pool->window->kernel[0] - 1), pool->in[0] - 1);
+    int64_t ih = cvy_min_i64(input_index(pool->window, 1, h, pool->window->kernel[1] - 1), pool->in[1] - 1);
+    return (id * pool->in[1] + ih + 1) * pool->in[2];
+}
+
+void cvy_pool_clear(const cvy_pool *pool, int64_t unit, int64_t row, int64_t *cleared, float *dx)
+{
+    const cvy_columns *columns = &pool->x;
+    const cvy_strip strip = cvy_columns_strip(columns, unit % columns->strips);
+    bool last = row == pool->out[0] * pool->out[1] - 1;
+    int64_t reach = find_reach(pool, row / pool->out[1], row % pool->out[1]);
+    int64_t end = last ? columns->area : cvy_min_i64(columns->area, reach);
+    int64_t count = end - *cleared, lanes = strip.lanes;
+    if (count <= 0) {
+        return;
+    }
+    bool dense = columns->position_stride == lanes;
+    float *to =
+        dx + unit / columns->strips * columns->sample_stride + strip.offset + *cleared * columns->position_stride;
+    for (int64_t i = 0; i < (dense ? 1 : count); i++) {
+        memset(to + i * columns->position_stride, 0, (size_t)(dense ? count * lanes : lanes) * sizeof *to);
+    }
+    *cleared = end;
 }
 
 /* Positions of the window that are inside the input along an axis. */

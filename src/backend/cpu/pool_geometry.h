@@ -60,8 +60,13 @@ cvy_pool_rows cvy_pool_strip_rows(const cvy_pool *pool, const cvy_pool_segment *
 /** Go to the next tap; start with index -1 and zeros. False after the last. */
 bool cvy_pool_next_tap(const cvy_pool *pool, const cvy_pool_segment *segment, cvy_pool_tap *tap);
 
-/** Positions of the input, counted in d,h,w order, up to the end of the last row that a segment's windows see. */
-int64_t cvy_pool_reach(const cvy_pool *pool, const cvy_pool_segment *segment);
+/**
+ * Clear what row @p row of outputs, in d,h order, is the first to reach of strip @p unit, counted through all samples:
+ * what is added there next is in the cache. The last row clears what is left.
+ *
+ * @param[in,out] cleared  positions of the strip that are cleared; 0 before its first row
+ */
+void cvy_pool_clear(const cvy_pool *pool, int64_t unit, int64_t row, int64_t *cleared, float *dx);
 
 /** Positions of the window that are inside the input, at output @p w of a segment. */
 int64_t cvy_pool_count_inside(const cvy_pool *pool, const cvy_pool_segment *segment, int64_t w);

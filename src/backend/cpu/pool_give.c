@@ -1,129 +1,152 @@
 /*
- * A row of outputs falls into runs whose windows are cut alike by the edges of the input: one long run, and a few
- * outputs before and behind it. The taps of a run are as many as the window's; one that lies in the padding stands for
- * the first that does not, with an index that is nobody's. The number of taps is a constant in each version of a loop,
- * so that it unrolls. 2x2, 2x2x2 and 3x3 are nearly all there are.
+ * Each output of a row gives its gradient to one tap of its window. All taps are gone over, so that channels are worked
+ * on side by side: those that did not win add 0. The number of taps is a constant in each version of a loop, so that it
+ * unrolls, as is the number of channels that are worked on at once; taps that a run lacks have an index that is
+ * nobody's.
  *
- * Gathering instead, each input from the windows that cover it, took 4 times as long over GoogLeNet's poolings: the
- * indexes are bytes, and a loop over both widths runs out of registers.
+ * What is given is loaded first, some outputs at a time: a loop that waits for memory does nothing else. Winners become
+ * 32-bit numbers there: a loop over both widths runs out of registers.
+ *
+ * Gathering instead, each input from the windows that cover it, took 4 times as long over GoogLeNet's poolings.
  */
 #include "backend/cpu/pool_give.h"
+
+#include <string.h>
 
 #include "backend/cpu/vector.h"
 #include "base/checked.h"
 
-enum { MOST_TAPS = 9, NOBODY = -1 };
+enum { BLOCK = 16, NOBODY = -1 };
 
-/* Where the taps of a segment lie: outputs [first, last) have theirs inside. */
-typedef struct segment_taps {
-    int count;
-    int64_t first[MOST_TAPS], last[MOST_TAPS];
-    int64_t offset[MOST_TAPS]; /* of output 0 of the row */
-    int64_t step;              /* from an output's to the next one's */
-} segment_taps;
+/* A run, of which the loops below keep all in registers or in the first-level cache. */
+typedef struct give_run {
+    int64_t count, lanes, step, from_step;
+    int64_t to[CVY_POOL_TAPS];
+    int32_t index[CVY_POOL_TAPS];
+} give_run;
 
-/* Outputs [begin, end) and where the taps of the first of them lie. */
-typedef struct run {
-    int64_t begin, end, lanes, step;
-    int64_t offset[MOST_TAPS];
-    int32_t index[MOST_TAPS];
-} run;
+/* Some outputs of a run: channels innermost, without gaps. */
+typedef struct give_values {
+    float value[CVY_POOL_SEGMENT];
+    int32_t winner[CVY_POOL_SEGMENT];
+} give_values;
 
-static int64_t count_taps(const cvy_pool *pool)
+CVY_INLINE void load_row(const cvy_pool_given *from, int64_t at, int64_t width, float *value, int32_t *winner)
 {
-    const int64_t *kernel = pool->window->kernel;
-    return kernel[0] * kernel[1] * kernel[2];
-}
-
-bool cvy_pool_give_fits(const cvy_pool *pool)
-{
-    int64_t taps = count_taps(pool);
-    return pool->x.lanes > 1 && (taps == 4 || taps == 8 || taps == 9);
-}
-
-static segment_taps find_taps(const cvy_pool *pool, const cvy_pool_segment *segment)
-{
-    segment_taps taps = {.step = pool->window->stride[2] * pool->x.position_stride};
-    for (cvy_pool_tap tap = {.index = -1}; cvy_pool_next_tap(pool, segment, &tap); taps.count++) {
-        taps.first[taps.count] = tap.first;
-        taps.last[taps.count] = tap.last;
-        taps.offset[taps.count] = tap.offset - tap.first * taps.step;
-    }
-    return taps;
-}
-
-static bool is_inside(const segment_taps *taps, int t, int64_t output)
-{
-    return output >= taps->first[t] && output < taps->last[t];
-}
-
-/* The run that begins with an output. */
-static run find_run(const segment_taps *taps, const cvy_pool_segment *segment, int64_t begin)
-{
-    run found = {.begin = begin, .end = segment->last, .lanes = segment->to.lanes, .step = taps->step};
-    int first = 0;
-    while (!is_inside(taps, first, begin)) {
-        first++;
-    }
-    for (int t = 0; t < taps->count; t++) {
-        bool inside = is_inside(taps, t, begin);
-        int64_t change = inside ? taps->last[t] : taps->first[t];
-        found.end = change > begin ? cvy_min_i64(found.end, change) : found.end;
-        found.offset[t] = taps->offset[inside ? t : first] + begin * taps->step;
-        found.index[t] = inside ? t : NOBODY;
-    }
-    return found;
-}
-
-CVY_INLINE void give_to_winners(const run *of, int taps, int64_t lanes, const float *value, const int32_t *index,
-                                float *dx)
-{
-    const run r = *of;
-    for (int64_t output = 0; output < r.end - r.begin; output++) {
-        float *to = dx + output * r.step;
-        const float *from = value + output * lanes;
-        const int32_t *at = index + output * lanes;
+    const float *dy = from->dy + at;
+    const uint8_t *window = from->window + at;
+    if (from->y) {
+        const float *y = from->y + at;
 #pragma omp simd
-        for (int64_t i = 0; i < lanes; i++) {
+        for (int64_t i = 0; i < width; i++) {
+            value[i] = y[i] > 0 ? dy[i] : 0;
+        }
+    } else {
+        memcpy(value, dy, (size_t)width * sizeof *value);
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < width; i++) {
+        winner[i] = window[i];
+    }
+}
+
+CVY_INLINE void load_values(const cvy_pool_given *from, const give_run *run, int64_t first, int64_t count,
+                            give_values *all)
+{
+    bool dense = run->step == run->lanes;
+    int64_t rows = dense ? 1 : count, width = dense ? count * run->lanes : run->lanes;
+    for (int64_t row = 0; row < rows; row++) {
+        load_row(from, (first + row) * run->step, width, all->value + row * width, all->winner + row * width);
+    }
+}
+
+CVY_INLINE void give_lanes(const give_run *run, int taps, int64_t lanes, const float *value, const int32_t *winner,
+                           float *dx)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < lanes; i++) {
 #pragma GCC unroll 9
-            for (int t = 0; t < taps; t++) {
-                to[r.offset[t] + i] += at[i] == r.index[t] ? from[i] : 0;
-            }
+        for (int t = 0; t < taps; t++) {
+            dx[run->to[t] + i] += winner[i] == run->index[t] ? value[i] : 0;
         }
     }
 }
 
-/* Blocks of channels are short: their length is a constant, too. */
-#define DEFINE_TAPS(taps)                                                                                     \
-    CVY_VECTOR static void give_of_##taps(const run *of, const float *value, const int32_t *index, float *dx) \
-    {                                                                                                         \
-        if (of->lanes == 16) {                                                                                \
-            give_to_winners(of, taps, 16, value, index, dx);                                                  \
-        } else if (of->lanes == 8) {                                                                          \
-            give_to_winners(of, taps, 8, value, index, dx);                                                   \
-        } else {                                                                                              \
-            give_to_winners(of, taps, of->lanes, value, index, dx);                                           \
-        }                                                                                                     \
+/* The lanes that fill no block: 8, 4, and what is left. */
+CVY_INLINE void give_rest(const give_run *run, int taps, const float *value, const int32_t *winner, float *dx)
+{
+    int64_t i = run->lanes / BLOCK * BLOCK;
+    if (run->lanes & 8) {
+        give_lanes(run, taps, 8, value + i, winner + i, dx + i);
+        i += 8;
+    }
+    if (run->lanes & 4) {
+        give_lanes(run, taps, 4, value + i, winner + i, dx + i);
+        i += 4;
+    }
+    if (i < run->lanes) {
+        give_lanes(run, taps, run->lanes - i, value + i, winner + i, dx + i);
+    }
+}
+
+CVY_INLINE void give_outputs(const give_run *of, int taps, int64_t count, const give_values *all, float *dx)
+{
+    const give_run run = *of;
+    for (int64_t output = 0; output < count; output++) {
+        const float *value = all->value + output * run.lanes;
+        const int32_t *winner = all->winner + output * run.lanes;
+        float *to = dx + output * run.from_step;
+        for (int64_t i = 0; i + BLOCK <= run.lanes; i += BLOCK) {
+            give_lanes(&run, taps, BLOCK, value + i, winner + i, to + i);
+        }
+        if (run.lanes % BLOCK) {
+            give_rest(&run, taps, value, winner, to);
+        }
+    }
+}
+
+#define DEFINE_GIVE(taps)                                                                                  \
+    CVY_WIDE_VECTOR static void give_of_##taps(const give_run *run, const cvy_pool_given *from, float *dx) \
+    {                                                                                                      \
+        give_values all;                                                                                   \
+        int64_t some = CVY_POOL_SEGMENT / run->lanes;                                                      \
+        for (int64_t first = 0; first < run->count; first += some) {                                       \
+            int64_t count = cvy_min_i64(some, run->count - first);                                         \
+            load_values(from, run, first, count, &all);                                                    \
+            give_outputs(run, taps, count, &all, dx + first * run->from_step);                             \
+        }                                                                                                  \
     }
 
-DEFINE_TAPS(4)
-DEFINE_TAPS(8)
-DEFINE_TAPS(9)
+DEFINE_GIVE(4)
+DEFINE_GIVE(6)
+DEFINE_GIVE(9)
 
-void cvy_pool_give(const cvy_pool *pool, const cvy_pool_segment *segment, const float *value, const int32_t *index,
-                       float *dx)
+/* The sources, counted from an element. */
+static cvy_pool_given look_from(const cvy_pool_given *from, int64_t at)
 {
-    const segment_taps taps = find_taps(pool, segment);
-    for (int64_t output = segment->first; output < segment->last;) {
-        const run r = find_run(&taps, segment, output);
-        int64_t at = (output - segment->first) * r.lanes;
-        if (taps.count == 4) {
-            give_of_4(&r, value + at, index + at, dx);
-        } else if (taps.count == 8) {
-            give_of_8(&r, value + at, index + at, dx);
-        } else {
-            give_of_9(&r, value + at, index + at, dx);
+    return (cvy_pool_given){from->dy + at, from->y ? from->y + at : NULL, from->window + at};
+}
+
+static void give_taps(const cvy_pool_taps *of, int64_t lanes, const cvy_pool_given *row, float *dx)
+{
+    const cvy_pool_given from = look_from(row, of->to);
+    give_run run = {.count = of->count, .lanes = lanes, .step = of->step, .from_step = of->from_step};
+    for (int t = 0; t < CVY_POOL_TAPS; t++) {
+        run.to[t] = of->from[t];
+        run.index[t] = t < of->taps ? of->index[t] : NOBODY;
+    }
+    (of->taps <= 4 ? give_of_4 : of->taps <= 6 ? give_of_6 : give_of_9)(&run, &from, dx);
+}
+
+void cvy_pool_give(const cvy_pool_runs *runs, int64_t unit, const cvy_pool_given *given, float *dx)
+{
+    int64_t rows = runs->axis[0].own * runs->axis[1].own, cleared = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        const cvy_pool_row row = cvy_pool_row_get(runs, unit, i);
+        const cvy_pool_given from = look_from(given, row.to);
+        cvy_pool_clear(runs->pool, unit, i, &cleared, dx);
+        for (int run = 0; run < row.runs; run++) {
+            give_taps(&row.taps[run], row.strip.lanes, &from, dx + row.from);
         }
-        output = r.end;
     }
 }

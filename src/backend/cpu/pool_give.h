@@ -1,14 +1,16 @@
-/* The gradient of max pooling where channels lie innermost, over windows of few positions: given to the winners. */
+/* The gradient of max pooling where channels lie innermost and windows are small: given to the winners, by rows. */
 #ifndef CVY_BACKEND_CPU_POOL_GIVE_H
 #define CVY_BACKEND_CPU_POOL_GIVE_H
 
-#include "backend/cpu/pool_geometry.h"
+#include "backend/cpu/pool_runs.h"
 
-/** Whether the function below takes a pooling; else its taps are gone over one by one. */
-bool cvy_pool_give_fits(const cvy_pool *pool);
+/** What the gradient is made of; @p y is NULL where no relu follows: else what is not above 0 there gives nothing. */
+typedef struct cvy_pool_given {
+    const float *dy, *y;
+    const uint8_t *window;
+} cvy_pool_given;
 
-/** Add the gradient of each output of a segment to the element of @p dx at its tap; both without gaps. */
-void cvy_pool_give(const cvy_pool *pool, const cvy_pool_segment *segment, const float *value, const int32_t *index,
-                   float *dx);
+/** Make the gradient of strip @p unit, counted through all samples, from the runs of the forward pass. */
+void cvy_pool_give(const cvy_pool_runs *runs, int64_t unit, const cvy_pool_given *given, float *dx);
 
 #endif

@@ -188,3 +188,5 @@ RESNET(resnext101_32x4d, "resnext101-32x4d", fields_bottleneck, "ResNeXt-101 32x
        {{3, 4, 23, 3}, true, 32, 4, false});
 RESNET(se_resnet50, "se-resnet50", fields_bottleneck, "SE-ResNet-50, the paper's: 28,088,024 parameters",
        {{3, 4, 6, 3}, true, 1, 64, true});
+RESNET(se_resnext101_32x4d, "se-resnext101-32x4d", fields_bottleneck,
+       "SE-ResNeXt-101 32x4d, timm's: 48,955,416 parameters", {{3, 4, 23, 3}, true, 32, 4, true});

@@ -21,6 +21,7 @@
     MODEL(densenet121)        \
     MODEL(inception_v3)       \
     MODEL(se_resnet50)        \
+    MODEL(se_resnext101_32x4d) \
     MODEL(mobilenet_v2)       \
     MODEL(efficientnet_b0)    \
     MODEL(efficientnet_b4)    \
