@@ -191,8 +191,8 @@ static int find_next(const scene *s, int layer)
 
 /*
  * As the authors' programs: outputs are made whole behind each layer, and what follows is done by every rank. Forward
- * gathers y, backward sums dx of the layer behind: [TR] has |y| for both, but pooling lies between. Of channels it is the
- * other way round, and the first layer, of three channels, is whole.
+ * gathers y, backward sums dx of the layer behind: [TR] has |y| for both, but pooling lies between. Of channels it is
+ * the other way round, and the first layer, of three channels, is whole.
  */
 static void test_filter_and_channel_agree_where_outputs_are_made_whole(void **state)
 {

@@ -1,4 +1,4 @@
-/* What every estimate must keep, whatever the model, the machine and the strategy: judged by plain sums and by draws. */
+/* What every estimate must keep, whatever the model, the machine and the strategy: judged by sums and by draws. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -96,8 +96,8 @@ static void test_one_rank_is_the_serial_plan(void **state)
 static int64_t round_up(int64_t extent, int64_t parts) { return (extent + parts - 1) / parts * parts; }
 
 /*
- * By how much the slowest rank's share of a layer, times the ranks, is more than the layer: an axis that does not cut it
- * makes each of its ranks do all; one that does leaves at most the share that is rounded up.
+ * By how much the slowest rank's share of a layer, times the ranks, is more than the layer: of an axis that does not
+ * cut it each rank does all; one that does leaves at most the share that is rounded up.
  */
 static double find_redundancy(const cvy_distribution *d, int layer)
 {
@@ -123,7 +123,7 @@ static double find_redundancy(const cvy_distribution *d, int layer)
     return redundancy;
 }
 
-/* Not less than serial, and not more than serial times the most that any layer is done, with an update by every rank. */
+/* Not less than serial, and not more than serial as often as the most repeated layer, with an update by each rank. */
 static void test_ranks_together_do_serial_times_redundancy(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static void test_ranks_together_do_serial_times_redundancy(void **state)
 
 /* ---- bandwidth ---- */
 
-/* 4 nodes of 4 devices; two levels or three; rules or the fastest algorithm; overlap, buckets, ports, oversubscription. */
+/* 4 nodes of 4 devices; rules or the fastest algorithm; overlap, buckets, ports, oversubscription. */
 static cvy_machine *draw_machine(uint32_t seed)
 {
     static const char *const rules[] = {
@@ -180,9 +180,9 @@ static cvy_machine *draw_machine(uint32_t seed)
         "     oversubscription: %d}\n"
         "%s"
         "execution: {overlap: %s, bucket: %d kB, whole-channels: %s}\n",
-        (int)draw(seed, 0, 100, 2000), (int)draw(seed, 1, 1, 100), (int)draw(seed, 2, 1, 200), (int)draw(seed, 3, 0, 20),
-        (int)draw(seed, 4, 1, 3), (int)draw(seed, 5, 100, 20000), (int)draw(seed, 6, 0, 50), (int)draw(seed, 7, 1, 4),
-        (int)draw(seed, 8, 1, 3), rules[draw(seed, 9, 0, 2)], switches[draw(seed, 10, 0, 1)],
+        (int)draw(seed, 0, 100, 2000), (int)draw(seed, 1, 1, 100), (int)draw(seed, 2, 1, 200),
+        (int)draw(seed, 3, 0, 20), (int)draw(seed, 4, 1, 3), (int)draw(seed, 5, 100, 20000),
+        (int)draw(seed, 6, 0, 50), (int)draw(seed, 7, 1, 4), (int)draw(seed, 8, 1, 3), rules[draw(seed, 9, 0, 2)], switches[draw(seed, 10, 0, 1)],
         (int)draw(seed, 11, 1, 4000), switches[draw(seed, 12, 0, 1)]);
 }
 

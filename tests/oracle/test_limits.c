@@ -130,7 +130,8 @@ static void test_ranks_are_held_against_the_most_that_can_be(void **state)
         {"data", 24, 24.0 / 32, "24 ranks: sample 24 of at most 32"},
         {"data", 32, 1.0, "32 ranks: sample 32 of at most 32"},
         {"height=20", 20, 20.0 / 24, "20 ranks: height 20 of at most 24"},
-        {"sample=16,height=4", 64, 1.0, "64 ranks: sample 16 of at most 32, height 4 of at most 24; the machine has 64"},
+        {"sample=16,height=4", 64, 1.0,
+         "64 ranks: sample 16 of at most 32, height 4 of at most 24; the machine has 64"},
     };
     scene s;
     open_scene(&s, "lenet5", make_machine(MADE_UP_MACHINE, 10.0, 1.0), 32);
@@ -202,7 +203,7 @@ static void test_a_limit_that_nothing_lifts_is_never_gone(void **state)
     close_scene(&s);
 }
 
-/* 32 samples are what 32 ranks can have; with twice as many the 32 are half of what there could be: no more than that. */
+/* 32 samples are what 32 ranks can have; of twice as many the 32 are half, and a half is no limit. */
 static void test_a_larger_batch_lifts_the_number_of_ranks(void **state)
 {
     (void)state;
@@ -298,7 +299,8 @@ static void test_data_is_kept_inside_the_error_bar(void **state)
                         "of 9 %");
     begin_tale(&t, 0.4, 0.5);
     assert_string_equal(cvy_limits_say_why(&t.search, t.text),
-                        "data is the fastest: the next one, sample=4,height=4, takes 25 % more (500 ms against 400 ms)");
+                        "data is the fastest: the next one, sample=4,height=4, takes 25 % more (500 ms against "
+                        "400 ms)");
 }
 
 static void test_what_keeps_data_out_is_said(void **state)
