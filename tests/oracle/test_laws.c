@@ -165,10 +165,9 @@ static void test_ranks_together_do_serial_times_redundancy(void **state)
 /* 4 nodes of 4 devices; rules or the fastest algorithm; overlap, buckets, ports, oversubscription. */
 static cvy_machine *draw_machine(uint32_t seed)
 {
-    static const char *const rules[] = {
-        "", "collectives: [{collective: all-reduce, algorithm: ring}]\n",
-        "collectives: [{collective: all-reduce, algorithm: double-tree, up-to: 1 MB},\n"
-        "  {collective: all-reduce, algorithm: hierarchical}]\n"};
+    static const char *const rules[] = {"", "collectives: [{collective: all-reduce, algorithm: ring}]\n",
+                                        "collectives: [{collective: all-reduce, algorithm: double-tree, up-to: 1 MB},\n"
+                                        "  {collective: all-reduce, algorithm: hierarchical}]\n"};
     static const char *const switches[] = {"no", "yes"};
     return make_machine(
         "name: drawn\nsummary: a machine of a test\nnodes: 4\ndevices-per-node: 4\n"
@@ -181,8 +180,8 @@ static cvy_machine *draw_machine(uint32_t seed)
         "%s"
         "execution: {overlap: %s, bucket: %d kB, whole-channels: %s}\n",
         (int)draw(seed, 0, 100, 2000), (int)draw(seed, 1, 1, 100), (int)draw(seed, 2, 1, 200),
-        (int)draw(seed, 3, 0, 20), (int)draw(seed, 4, 1, 3), (int)draw(seed, 5, 100, 20000),
-        (int)draw(seed, 6, 0, 50), (int)draw(seed, 7, 1, 4), (int)draw(seed, 8, 1, 3), rules[draw(seed, 9, 0, 2)], switches[draw(seed, 10, 0, 1)],
+        (int)draw(seed, 3, 0, 20), (int)draw(seed, 4, 1, 3), (int)draw(seed, 5, 100, 20000), (int)draw(seed, 6, 0, 50),
+        (int)draw(seed, 7, 1, 4), (int)draw(seed, 8, 1, 3), rules[draw(seed, 9, 0, 2)], switches[draw(seed, 10, 0, 1)],
         (int)draw(seed, 11, 1, 4000), switches[draw(seed, 12, 0, 1)]);
 }
 
