@@ -84,6 +84,11 @@ static cvy_status check_collectives(const cvy_machine *machine, const cvy_yaml_n
                                  cvy_algorithm_name((cvy_algorithm)rule->algorithm),
                                  cvy_collective_name((cvy_collective)rule->collective));
         }
+        if (rule->rails > 0 && rule->collective != CVY_COLLECTIVE_POINT_TO_POINT) {
+            return cvy_yaml_fail(cvy_yaml_item(list, i), "collectives %d: rails: found them for %s, expected them for "
+                                 "point-to-point alone; rings have those of links", i + 1,
+                                 cvy_collective_name((cvy_collective)rule->collective));
+        }
     }
     return CVY_OK;
 }

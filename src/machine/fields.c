@@ -180,6 +180,8 @@ static const cvy_machine_field collective_fields[] = {
      .help = "the time of a step, in place of the level's"},
     {.key = "bandwidth", .type = BANDWIDTH_FIELD, .offset = offsetof(cvy_collective_rule, bandwidth_Bps),
      .help = "that of one ring or message alone"},
+    {.key = "rails", .type = COUNT_FIELD, .offset = offsetof(cvy_collective_rule, rails),
+     .help = "the links that one message is spread over"},
     {0},
 };
 

@@ -118,7 +118,7 @@ typedef struct cvy_level {
     double latency_s;        /**< of a message from device to device over this level, small */
     double bandwidth_Bps;    /**< of one link, a direction */
     int ports;               /**< links of one endpoint; its devices share them */
-    int rails;               /**< links that one message, or one ring, is spread over; at most `ports` count */
+    int rails;               /**< links that one ring, or one message, is spread over; at most `ports` count */
     double oversubscription; /**< what all endpoints may send at once, by what passes; 1: everything passes */
     double staged_latency_s; /**< as latency_s, of transfers that go through the memory of the host */
     double staged_Bps;       /**< as bandwidth_Bps, likewise */
@@ -143,6 +143,7 @@ typedef struct cvy_collective_rule {
     double call_s;         /**< once a call; once a message */
     double latency_s;      /**< a step; measured, in place of the level's; 0: the level's */
     double bandwidth_Bps;  /**< of one ring or message that nothing shares; measured; 0: the level's by its rails */
+    int rails;             /**< of point-to-point: links that one message is spread over; 0: the level's */
 } cvy_collective_rule;
 
 /** Where data sets lie. */

@@ -152,6 +152,41 @@ static cvy_status check_dice(double epsilon)
     return CVY_OK;
 }
 
+static cvy_status check_positions(int64_t positions, const cvy_shape *x)
+{
+    int64_t space[3];
+    cvy_space_get(x, space);
+    CVY_REQUIRE(positions == 0 || positions >= space[0] * space[1] * space[2], CVY_ERR_ARG,
+                "a share of a sample of %" PRId64 " positions, expected no more than there are", positions);
+    return CVY_OK;
+}
+
+/* Intervals as cvy_intervals has them, within the dimension. */
+static cvy_status check_pick(const cvy_op_params_pick *pick, const cvy_shape *x)
+{
+    int64_t end = 0;
+    CVY_REQUIRE(pick->dim >= 0 && pick->dim < x->dims, CVY_ERR_ARG, "dimension %d of %d", pick->dim, x->dims);
+    CVY_REQUIRE(pick->intervals.count >= 1 && pick->intervals.count <= CVY_MAX_INTERVALS, CVY_ERR_ARG,
+                "%d intervals", pick->intervals.count);
+    for (int i = 0; i < pick->intervals.count; i++) {
+        const cvy_interval *at = &pick->intervals.at[i];
+        CVY_REQUIRE(at->begin >= end && at->end > at->begin && at->end <= x->extent[pick->dim], CVY_ERR_ARG,
+                    "indices %" PRId64 " to %" PRId64 " of %" PRId64 ", in order", at->begin, at->end,
+                    x->extent[pick->dim]);
+        end = at->end;
+    }
+    return CVY_OK;
+}
+
+static cvy_status check_frame(const cvy_op_params_frame *frame, const cvy_shape *x)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        CVY_REQUIRE(frame->output[axis] >= 1 && (axis > 0 || x->dims == 5 || frame->output[0] == 1), CVY_ERR_ARG,
+                    "%" PRId64 " positions along %c", frame->output[axis], "dhw"[axis]);
+    }
+    return CVY_OK;
+}
+
 static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
 {
     if (op->kind == CVY_OP_SQUARE_SUM || op->kind == CVY_OP_CLIP) {
@@ -174,7 +209,12 @@ static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
     case CVY_OP_GROUP_NORM: return check_group_norm(&op->params.group, x->extent[1]);
     case CVY_OP_LOCAL_RESPONSE_NORM: return check_response(&op->params.response);
     case CVY_OP_LEAKY_RELU: return check_slope(op->params.activation.slope);
-    case CVY_OP_SOFTMAX_CROSS_ENTROPY: return check_smoothing(op->params.loss.smoothing);
+    case CVY_OP_SOFTMAX_CROSS_ENTROPY:
+        CVY_TRY(check_positions(op->params.loss.positions, x));
+        return check_smoothing(op->params.loss.smoothing);
+    case CVY_OP_POOL_GLOBAL: return check_positions(op->params.global.positions, x);
+    case CVY_OP_PICK: return check_pick(&op->params.pick, x);
+    case CVY_OP_FRAME: return check_frame(&op->params.frame, x);
     case CVY_OP_SOFT_DICE: return check_dice(op->params.loss.epsilon);
     case CVY_OP_STOCHASTIC_DEPTH:
     case CVY_OP_DROPOUT: return check_probability(op->params.dropout.probability);
@@ -197,7 +237,8 @@ static cvy_status check_input(const cvy_op *op, const cvy_tensor *x)
     int least = 1;
     bool any = is_optimizer(op) || op->kind == CVY_OP_REORDER || op->kind == CVY_OP_ADD; /* also weights */
     int most = any ? CVY_MAX_DIMS : 5;
-    if (has_window(op) || op->kind == CVY_OP_POOL_GLOBAL || op->kind == CVY_OP_POOL_ADAPTIVE) {
+    if (has_window(op) || op->kind == CVY_OP_POOL_GLOBAL || op->kind == CVY_OP_POOL_ADAPTIVE ||
+        op->kind == CVY_OP_FRAME) {
         least = 4;
     } else if (goes_by_channels(op)) {
         least = 2;

@@ -112,6 +112,14 @@ static cvy_status describe_output(const cvy_op *op, const cvy_tensor *x, int64_t
             y->shape.extent[i] = op->params.adaptive.output[i + 3 - y->shape.dims];
         }
         return CVY_OK;
+    case CVY_OP_PICK:
+        y->shape.extent[op->params.pick.dim] = cvy_intervals_length(&op->params.pick.intervals);
+        return CVY_OK;
+    case CVY_OP_FRAME:
+        for (int i = 2; i < y->shape.dims; i++) {
+            y->shape.extent[i] = op->params.frame.output[i + 3 - y->shape.dims];
+        }
+        return CVY_OK;
     default: return CVY_OK;
     }
 }

@@ -47,6 +47,22 @@ static uint64_t mix_response(uint64_t hash, const cvy_op_params_response *params
     return cvy_hash_real(hash, params->k);
 }
 
+/* Ops of whole space keep the hashes that they had. */
+static uint64_t mix_positions(uint64_t hash, int64_t positions)
+{
+    return positions ? cvy_hash_word(hash, (uint64_t)positions) : hash;
+}
+
+static uint64_t mix_pick(uint64_t hash, const cvy_op_params_pick *params)
+{
+    hash = cvy_hash_word(hash, (uint64_t)params->dim);
+    for (int i = 0; i < params->intervals.count; i++) {
+        hash = cvy_hash_word(hash, (uint64_t)params->intervals.at[i].begin);
+        hash = cvy_hash_word(hash, (uint64_t)params->intervals.at[i].end);
+    }
+    return hash;
+}
+
 static uint64_t mix_params(uint64_t hash, const cvy_op *op)
 {
     switch (op->kind) {
@@ -67,7 +83,17 @@ static uint64_t mix_params(uint64_t hash, const cvy_op *op)
         hash = cvy_hash_word(hash, (uint64_t)op->params.norm.count);
         return cvy_hash_word(hash, (uint64_t)op->params.norm.merged);
     case CVY_OP_LEAKY_RELU: return cvy_hash_real(hash, op->params.activation.slope);
-    case CVY_OP_SOFTMAX_CROSS_ENTROPY: return cvy_hash_real(hash, op->params.loss.smoothing);
+    case CVY_OP_SOFTMAX_CROSS_ENTROPY:
+        hash = cvy_hash_real(hash, op->params.loss.smoothing);
+        return mix_positions(hash, op->params.loss.positions);
+    case CVY_OP_POOL_GLOBAL: return mix_positions(hash, op->params.global.positions);
+    case CVY_OP_PICK: return mix_pick(hash, &op->params.pick);
+    case CVY_OP_FRAME:
+        for (int axis = 0; axis < 3; axis++) {
+            hash = cvy_hash_word(hash, (uint64_t)op->params.frame.first[axis]);
+            hash = cvy_hash_word(hash, (uint64_t)op->params.frame.output[axis]);
+        }
+        return hash;
     case CVY_OP_SOFT_DICE: return cvy_hash_real(hash, op->params.loss.epsilon);
     case CVY_OP_STOCHASTIC_DEPTH:
     case CVY_OP_DROPOUT:

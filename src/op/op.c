@@ -184,6 +184,14 @@ static const cvy_signature signatures[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_BACKWARD_DATA] = {3, {R(DY), OPTIONAL_R(X), W(DX)}},
         },
+    [CVY_OP_PICK] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+        },
+    [CVY_OP_FRAME] =
+        {
+            [CVY_PASS_FORWARD] = {2, {R(X), W(Y)}},
+        },
     [CVY_OP_GROUP_NORM] =
         {
             [CVY_PASS_FORWARD] = {6, {R(X), R(W), R(B), W(Y), W(MEAN), W(VARIANCE)}},
@@ -251,6 +259,8 @@ const char *cvy_op_kind_name(cvy_op_kind kind)
         [CVY_OP_AVERAGE] = "average",
         [CVY_OP_TRANSPOSED_CONVOLUTION] = "transposed-convolution",
         [CVY_OP_SOFT_DICE] = "soft-dice",
+        [CVY_OP_PICK] = "pick",
+        [CVY_OP_FRAME] = "frame",
     };
     return name[kind];
 }

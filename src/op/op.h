@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tensor/interval.h"
 #include "tensor/tensor.h"
 
 /*
@@ -27,7 +28,7 @@
  * POOL_MAX        padding never wins; of equal values the first in kd,kh,kw order wins, and takes the gradient.
  *                 `window` is u8 where the window has at most 256 positions, else i32; same format as y.
  * POOL_AVERAGE    divides by the window, or with count_padding off by the positions inside the input.
- * POOL_GLOBAL     y is n,c,1,1(,1).
+ * POOL_GLOBAL     y is n,c,1,1(,1): the sum over space divided by `positions`, or where that is 0 by those of x.
  * POOL_ADAPTIVE   position o of an axis is the mean over [floor(o in / out), ceil((o + 1) in / out)) of it: PyTorch's.
  * BATCH_NORM      y = w (x - mean) / sqrt(variance + epsilon) + b, statistics over n and space, variance biased.
  *                 dw = sum dy (x - mean) / sqrt(variance + epsilon), db = sum dy, dx = PyTorch's, all terms.
@@ -58,7 +59,8 @@
  *                 loss[0] = loss_scale * sum over valid samples of the mean over positions of - sum over classes of
  *                 q log p, with q = (1 - smoothing) onehot + smoothing / classes; loss[1] is the count of positions of
  *                 valid samples whose largest x (first of equals) is at the label.
- *                 dx = loss_scale (p - q) / positions, 0 for samples from `samples` on.
+ *                 dx = loss_scale (p - q) / positions, 0 for samples from `samples` on. Where space is cut, means over
+ *                 positions are sums divided by `positions`; where that is 0, by those of x.
  * SOFT_DICE       x and label as above, p = softmax of x over classes, q = onehot of the label. With two sums over a
  *                 sample's positions that `overlap` keeps of each class, a = 2 sum of p q and b = sum of p + sum of q,
  *                 loss[0] = loss_scale * sum over valid samples of the mean over classes of
@@ -88,6 +90,9 @@
  * LAMB            r = 1, or where there are `squares`, of the direction at slot and of w behind it:
  *                 r = |w| / |direction|, 1 where a norm is 0; w -= learning_rate r direction.
  * AVERAGE         average = decay average + (1 - decay) w.
+ * PICK            y is x without the indices of dimension `dim` that lie in none of `intervals`: a rank's share of it.
+ * FRAME           y has `output` positions along d,h,w; its position p is position p + `first` of x, or 0 where x has
+ *                 none: a share of space within the rows that a window needs, and the other way round.
  * With `winograd` a CONVOLUTION is the same sum by other arithmetic, Winograd's minimal filtering (Lavin and Gray,
  * arXiv:1509.09308): fewer products, and rounding errors a few times larger. It is an order, not a hint: a
  * backend that has no such kernel refuses the op, and `ref` and `cpu` have none.
@@ -141,6 +146,8 @@ typedef enum cvy_op_kind {
     CVY_OP_AVERAGE,
     CVY_OP_TRANSPOSED_CONVOLUTION,
     CVY_OP_SOFT_DICE,
+    CVY_OP_PICK,
+    CVY_OP_FRAME,
     CVY_OP_KIND_COUNT
 } cvy_op_kind;
 
@@ -232,6 +239,20 @@ typedef struct cvy_op_params_adaptive {
     int64_t output[3]; /**< positions that come out along d, h, w; d is 1 in 2-D */
 } cvy_op_params_adaptive;
 
+typedef struct cvy_op_params_global {
+    int64_t positions; /**< of a whole sample, where x has a share of its space; 0: x has all of it */
+} cvy_op_params_global;
+
+typedef struct cvy_op_params_pick {
+    int dim;
+    cvy_intervals intervals; /**< of indices of x, at least one */
+} cvy_op_params_pick;
+
+typedef struct cvy_op_params_frame {
+    int64_t first[3];  /**< position of x, along d,h,w, that is the first of y; below 0 where y begins before x */
+    int64_t output[3]; /**< positions of y; d is 1 in 2-D */
+} cvy_op_params_frame;
+
 typedef struct cvy_op_params_dropout {
     double probability; /**< of dropping; survivors are scaled by 1 / (1 - probability) */
     int32_t layer;      /**< index of the layer: part of the random counter */
@@ -244,6 +265,7 @@ typedef struct cvy_op_params_activation {
 typedef struct cvy_op_params_loss {
     double smoothing; /**< cross-entropy: share of the label's weight that is spread evenly over all classes */
     double epsilon;   /**< soft Dice: added above and below the line */
+    int64_t positions; /**< cross-entropy: of a whole sample, where x has a share of its space; 0: x has all of it */
 } cvy_op_params_loss;
 
 typedef struct cvy_op_params_optimizer {
@@ -306,6 +328,9 @@ typedef struct cvy_op {
         cvy_op_params_response response;   /**< LOCAL_RESPONSE_NORM */
         cvy_op_params_squares squares;     /**< SQUARE_SUM, CLIP */
         cvy_op_params_average average;     /**< AVERAGE */
+        cvy_op_params_global global;       /**< POOL_GLOBAL */
+        cvy_op_params_pick pick;           /**< PICK */
+        cvy_op_params_frame frame;         /**< FRAME */
     } params;
     int operands;
     cvy_operand operand[CVY_MAX_OPERANDS]; /**< in the order of the signature; optional ones may be left out */

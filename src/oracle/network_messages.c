@@ -54,6 +54,9 @@ static void load_level(const cvy_network *network, const route *r, int level, cv
     cvy_network_link link = cvy_network_see_link(&machine->level[level], via);
     int64_t devices = level > 0 ? machine->level[level - 1].devices : 1;
     double crossing = (double)(devices < r->distance ? devices : r->distance);
+    if (level == r->last && cvy_network_is_measured(r->rule, via) && r->rule->rails > 0) {
+        link.rails = fmin(r->rule->rails, machine->level[level].ports);
+    }
     double link_Bps = level == r->last && r->measured_Bps > 0.0 ? r->measured_Bps / link.rails : link.Bps;
     *own_s = r->bytes / (link.rails * link_Bps);
     *ports_s = crossing * r->bytes / (link.passing * link_Bps);

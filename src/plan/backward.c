@@ -17,38 +17,107 @@ static bool takes_parts(const cvy_builder *b, int layer)
     return op.kind == CVY_OP_RELU;
 }
 
+/* The sum of two tensors that lie alike. */
+static cvy_status add_sum(cvy_builder *b, int layer, int *sum, int part)
+{
+    cvy_buffer total = b->schedule->buffer[*sum];
+    cvy_op op = {.kind = CVY_OP_ADD, .pass = CVY_PASS_FORWARD};
+    cvy_step_spec spec = {CVY_STEP_LOCAL, CVY_PHASE_BACKWARD, layer};
+    int operand[3] = {*sum, part, -1};
+    total.content = CVY_CONTENT_OUTPUT_GRADIENT;
+    total.layer = layer;
+    total.part = total.alias_of = -1;
+    CVY_TRY(cvy_op_add(&op, CVY_ROLE_X, &total.tensor));
+    CVY_TRY(cvy_op_add(&op, CVY_ROLE_X1, &total.tensor));
+    CVY_TRY(cvy_op_add(&op, CVY_ROLE_Y, &total.tensor));
+    CVY_TRY(cvy_builder_add_buffer(b, &total, &operand[2]));
+    CVY_TRY(cvy_builder_add_step(b, &spec, &op, operand));
+    *sum = operand[2];
+    return CVY_OK;
+}
+
+static cvy_status reorder_part(cvy_builder *b, int layer, int *part)
+{
+    cvy_format format = b->formats[layer].output;
+    cvy_step_spec spec = {CVY_STEP_LOCAL, CVY_PHASE_BACKWARD, layer};
+    return b->schedule->buffer[*part].tensor.format == format
+               ? CVY_OK
+               : cvy_builder_add_reorder(b, &spec, *part, format, part);
+}
+
+static cvy_spread_name name_part(const cvy_contribution *part)
+{
+    return (cvy_spread_name){CVY_SPREAD_INPUT_GRADIENT, part->consumer, part->input};
+}
+
+/* Parts behind @p first that lie as it does join it: one exchange brings them all. */
+static cvy_status join_parts(cvy_builder *b, int layer, int first)
+{
+    for (int i = first, next = b->contribution[i].next; next >= 0; next = b->contribution[i].next) {
+        if (!cvy_spread_same(&b->seat, name_part(&b->contribution[first]), name_part(&b->contribution[next]))) {
+            i = next;
+            continue;
+        }
+        int part = b->contribution[next].buffer;
+        CVY_TRY(reorder_part(b, layer, &b->contribution[first].buffer));
+        CVY_TRY(reorder_part(b, layer, &part));
+        CVY_TRY(add_sum(b, layer, &b->contribution[first].buffer, part));
+        b->contribution[i].next = b->contribution[next].next;
+    }
+    return CVY_OK;
+}
+
+/* Bring the parts to where the output lies. */
+static cvy_status bring_parts(cvy_builder *b, int layer)
+{
+    cvy_spread spread[2];
+    for (int i = b->layer[layer].contribution; b->seat.axes > 0 && i >= 0; i = b->contribution[i].next) {
+        cvy_spread_name from = name_part(&b->contribution[i]);
+        if (!cvy_spread_same(&b->seat, from, (cvy_spread_name){CVY_SPREAD_OUTPUT, layer, 0})) {
+            CVY_TRY(join_parts(b, layer, i));
+            cvy_spread_find(&b->seat, from.of, from.layer, from.i, &spread[0]);
+            cvy_spread_find(&b->seat, CVY_SPREAD_OUTPUT, layer, 0, &spread[1]);
+            CVY_TRY(cvy_build_redistribution(b, layer, &b->model->layer[layer].output, b->formats[layer].output,
+                                             spread, &b->contribution[i].buffer));
+        }
+    }
+    return CVY_OK;
+}
+
 /* dy of a layer in its output's format: the sum of the parts; -1 where nobody made one. */
 static cvy_status sum_contributions(cvy_builder *b, int layer)
 {
-    cvy_format format = b->formats[layer].output;
     bool in_parts = takes_parts(b, layer);
     int sum = -1;
     b->layer[layer].gradient1 = -1;
+    CVY_TRY(bring_parts(b, layer));
     for (int i = b->layer[layer].contribution; i >= 0; i = b->contribution[i].next) {
         int part = b->contribution[i].buffer;
-        cvy_step_spec spec = {CVY_STEP_LOCAL, CVY_PHASE_BACKWARD, layer};
-        if (b->schedule->buffer[part].tensor.format != format) {
-            CVY_TRY(cvy_builder_add_reorder(b, &spec, part, format, &part));
-        }
+        CVY_TRY(reorder_part(b, layer, &part));
         if (sum < 0) {
             sum = part;
-            continue;
-        }
-        if (in_parts && b->contribution[i].next < 0) {
+        } else if (in_parts && b->contribution[i].next < 0) {
             b->layer[layer].gradient1 = part;
-            break;
+        } else {
+            CVY_TRY(add_sum(b, layer, &sum, part));
         }
-        cvy_buffer total = cvy_builder_activation(b, layer, CVY_CONTENT_OUTPUT_GRADIENT, format);
-        cvy_op op = {.kind = CVY_OP_ADD, .pass = CVY_PASS_FORWARD};
-        int operand[3] = {sum, part, -1};
-        CVY_TRY(cvy_op_add(&op, CVY_ROLE_X, &total.tensor));
-        CVY_TRY(cvy_op_add(&op, CVY_ROLE_X1, &total.tensor));
-        CVY_TRY(cvy_op_add(&op, CVY_ROLE_Y, &total.tensor));
-        CVY_TRY(cvy_builder_add_buffer(b, &total, &operand[2]));
-        CVY_TRY(cvy_builder_add_step(b, &spec, &op, operand));
-        sum = operand[2];
     }
     b->layer[layer].gradient = sum;
+    return CVY_OK;
+}
+
+/* dy as the op of the layer takes it: where it left its output, but whole where that was a sum. */
+static cvy_status return_gradient(cvy_builder *b, int layer)
+{
+    cvy_spread spread[2];
+    int *part[2] = {&b->layer[layer].gradient, &b->layer[layer].gradient1};
+    for (int i = 0; b->seat.axes > 0 && i < 2; i++) {
+        cvy_spread_find(&b->seat, CVY_SPREAD_OUTPUT, layer, 0, &spread[0]);
+        cvy_spread_find(&b->seat, CVY_SPREAD_RAW_GRADIENT, layer, 0, &spread[1]);
+        CVY_TRY(*part[i] < 0 ? CVY_OK
+                             : cvy_build_redistribution(b, layer, &b->model->layer[layer].output,
+                                                        b->formats[layer].output, spread, part[i]));
+    }
     return CVY_OK;
 }
 
@@ -63,11 +132,10 @@ static cvy_status share_gradient(cvy_builder *b, int layer)
         }
         int part = dy;
         if (l->kind->flow == CVY_FLOW_VIEW) {
-            cvy_buffer view = cvy_builder_activation(b, l->input[i], CVY_CONTENT_OUTPUT_GRADIENT, CVY_FORMAT_PLAIN);
-            view.part = layer;
+            cvy_buffer view = cvy_builder_describe(b, CVY_SPREAD_INPUT_GRADIENT, layer, i, CVY_FORMAT_PLAIN);
             CVY_TRY(cvy_builder_add_view(b, dy, &view, &part));
         }
-        CVY_TRY(cvy_builder_contribute(b, l->input[i], part));
+        CVY_TRY(cvy_builder_contribute(b, layer, i, part));
     }
     return CVY_OK;
 }
@@ -80,15 +148,13 @@ static cvy_status slice_gradient(cvy_builder *b, int layer)
     int operand[3] = {b->layer[layer].gradient, -1, -1};
     for (int i = 0; i < l->inputs; i++) {
         int source = l->input[i];
-        cvy_buffer dx = cvy_builder_activation(b, source, CVY_CONTENT_OUTPUT_GRADIENT, b->formats[layer].input);
+        cvy_buffer dx = cvy_builder_describe(b, CVY_SPREAD_INPUT_GRADIENT, layer, i, b->formats[layer].input);
         if (b->layer[source].needs_gradient) {
-            dx.part = layer;
             op.operands = 0;
             op.relu = b->layer[source].masker == layer;
             CVY_TRY(cvy_op_add(&op, CVY_ROLE_DY, &b->schedule->buffer[operand[0]].tensor));
             if (op.relu) {
-                CVY_TRY(cvy_recompute_restore(b, source));
-                operand[1] = b->layer[source].output;
+                CVY_TRY(cvy_build_input(b, layer, i, CVY_PHASE_BACKWARD, &operand[1]));
                 CVY_TRY(cvy_op_add(&op, CVY_ROLE_X, &b->schedule->buffer[operand[1]].tensor));
             }
             int *part = &operand[op.operands];
@@ -96,7 +162,7 @@ static cvy_status slice_gradient(cvy_builder *b, int layer)
             CVY_TRY(cvy_op_add(&op, CVY_ROLE_DX, &dx.tensor));
             cvy_step_spec spec = {CVY_STEP_KERNEL, CVY_PHASE_BACKWARD, layer};
             CVY_TRY(cvy_builder_add_step(b, &spec, &op, operand));
-            CVY_TRY(cvy_builder_contribute(b, source, *part));
+            CVY_TRY(cvy_builder_contribute(b, layer, i, *part));
         }
         op.params.slice.first += dx.tensor.shape.extent[1];
     }
@@ -109,11 +175,16 @@ static cvy_status build_passes(cvy_builder *b, int layer)
     bool wanted = b->layer[l->input[0]].needs_gradient;
     for (int i = 0; i < l->kind->backward_passes; i++) {
         cvy_op_pass pass = l->kind->backward[i];
-        if (pass != CVY_PASS_BACKWARD_DATA || wanted) {
+        if (pass == CVY_PASS_BACKWARD && cvy_norm_axes(b, layer)) {
+            CVY_TRY(cvy_build_pass(b, layer, CVY_PASS_GRAD_STATS, CVY_PHASE_BACKWARD));
+            CVY_TRY(cvy_build_norm_exchange(b, layer, CVY_PASS_GRAD_STATS, CVY_PHASE_REDISTRIBUTE));
+            CVY_TRY(cvy_build_pass(b, layer, CVY_PASS_GRAD_APPLY, CVY_PHASE_BACKWARD));
+        } else if (pass != CVY_PASS_BACKWARD_DATA || wanted) {
             CVY_TRY(cvy_build_pass(b, layer, pass, CVY_PHASE_BACKWARD));
         }
     }
     CVY_TRY(cvy_micro_batch_sum_gradients(b, layer));
+    CVY_TRY(cvy_bucket_take(b, layer));
     return cvy_build_layer_update(b, layer);
 }
 
@@ -128,6 +199,7 @@ cvy_status cvy_build_backward(cvy_builder *b)
         if (flow != CVY_FLOW_LOSS && b->layer[i].gradient < 0) {
             continue; /* nothing that leads to the loss uses it */
         }
+        CVY_TRY(return_gradient(b, i));
         if (flow == CVY_FLOW_SUM || flow == CVY_FLOW_VIEW || cvy_fuse_leaves_gradient(b, i)) {
             CVY_TRY(share_gradient(b, i));
         } else if (flow == CVY_FLOW_CONCAT) {

@@ -4,41 +4,25 @@
  */
 #include "plan/builder.h"
 
-/* Input @p i of a layer, if it has so many, in the format that the layer takes; a reorder is added where it differs. */
+/* Input @p i of a layer, if it has so many. */
 static cvy_status bind_input(cvy_builder *b, int layer, int i, cvy_phase phase, int *out)
 {
-    if (i >= b->model->layer[layer].inputs) {
-        return CVY_OK;
-    }
-    int source = b->model->layer[layer].input[i];
-    cvy_layer_buffers *from = &b->layer[source];
-    CVY_TRY(cvy_recompute_restore(b, source));
-    cvy_format wanted = b->formats[layer].input;
-    const cvy_buffer *buffer = b->schedule->buffer;
-    if (buffer[from->output].tensor.format == wanted) {
-        *out = from->output;
-        return CVY_OK;
-    }
-    if (from->copy < 0 || buffer[from->copy].tensor.format != wanted) {
-        cvy_step_spec spec = {CVY_STEP_LOCAL, phase, source};
-        CVY_TRY(cvy_builder_add_reorder(b, &spec, from->output, wanted, &from->copy));
-    }
-    *out = from->copy;
-    return CVY_OK;
+    return i < b->model->layer[layer].inputs ? cvy_build_input(b, layer, i, phase, out) : CVY_OK;
 }
 
 /* A new buffer for a part of the gradient of input @p i of a layer. */
 static cvy_status bind_input_gradient(cvy_builder *b, int layer, int i, int *out)
 {
-    int source = b->model->layer[layer].input[i];
-    cvy_buffer gradient = cvy_builder_activation(b, source, CVY_CONTENT_OUTPUT_GRADIENT, b->formats[layer].input);
-    gradient.part = layer;
+    cvy_buffer gradient = cvy_builder_describe(b, CVY_SPREAD_INPUT_GRADIENT, layer, i, b->formats[layer].input);
     return cvy_builder_add_buffer(b, &gradient, out);
 }
 
 static cvy_status bind_weights(cvy_builder *b, int layer, const cvy_op *op, int parameter, int *out)
 {
     *out = b->parameter[parameter];
+    if (*out < 0) {
+        return CVY_OK; /* another rank has all of it */
+    }
     if (op->pass != CVY_PASS_BACKWARD_DATA || cvy_op_by_winograd(op) ||
         b->schedule->buffer[*out].tensor.format == b->formats[layer].weight_backward) {
         return CVY_OK;
@@ -61,16 +45,31 @@ static cvy_status bind_parameter_gradient(cvy_builder *b, int layer, cvy_access 
                            .layer = layer,
                            .parameter = parameter,
                            .part = -1,
-                           .tensor = cvy_layout_parameter(p, b->plan->options.dtype, format),
+                           .tensor = {.dtype = b->plan->options.dtype, .format = format},
                            .alias_of = -1};
+    if (b->parameter[parameter] < 0) {
+        return CVY_OK;
+    }
+    cvy_seat_describe_parameter(&b->seat, b->model, parameter, &gradient);
     CVY_TRY(cvy_builder_add_buffer(b, &gradient, out));
     b->parameter_gradient[parameter] = *out;
     return CVY_OK;
 }
 
+typedef struct binding {
+    int layer;
+    cvy_op_pass pass;
+    cvy_phase phase;
+    cvy_op op;
+    cvy_tensor x;    /* the first input, as the layer takes it */
+    int64_t filters; /* channels of the output */
+    int raw;         /* the output, where it is made; -1 */
+} binding;
+
 /* What forward keeps for backward, the loss, the labels: described by the op itself. */
-static cvy_status bind_saved(cvy_builder *b, int layer, const cvy_op *op, const cvy_tensor *x, cvy_role role, int *out)
+static cvy_status bind_saved(cvy_builder *b, const binding *at, cvy_role role, int *out)
 {
+    int layer = at->layer;
     int *saved = &b->layer[layer].saved[role];
     if (role == CVY_ROLE_WINDOW) { /* goes with the output, and comes with it again */
         CVY_TRY(cvy_recompute_restore(b, layer));
@@ -84,23 +83,15 @@ static cvy_status bind_saved(cvy_builder *b, int layer, const cvy_op *op, const 
                              .parameter = -1,
                              .part = (int)role,
                              .alias_of = -1};
-        CVY_TRY(cvy_op_describe(op, x, b->model->layer[layer].output.extent[1], role, &buffer.tensor));
+        CVY_TRY(cvy_op_describe(&at->op, &at->x, at->filters, role, &buffer.tensor));
         CVY_TRY(cvy_builder_add_buffer(b, &buffer, saved));
     }
     *out = *saved;
     return CVY_OK;
 }
 
-typedef struct binding {
-    int layer;
-    cvy_op_pass pass;
-    cvy_phase phase;
-    cvy_op op;
-    cvy_tensor x; /* the first input, as the layer takes it */
-} binding;
-
 /* The buffer of one place of the signature; *out = -1 leaves an optional one out. */
-static cvy_status bind_role(cvy_builder *b, const binding *at, const cvy_signature_place *place, int *out)
+static cvy_status bind_role(cvy_builder *b, binding *at, const cvy_signature_place *place, int *out)
 {
     cvy_layer_buffers *own = &b->layer[at->layer];
     int parameter;
@@ -115,10 +106,10 @@ static cvy_status bind_role(cvy_builder *b, const binding *at, const cvy_signatu
     case CVY_ROLE_Y:
         CVY_TRY(cvy_recompute_restore(b, at->layer));
         if (own->output < 0) {
-            cvy_buffer y = cvy_builder_activation(b, at->layer, CVY_CONTENT_OUTPUT, b->formats[at->layer].output);
-            CVY_TRY(cvy_builder_add_buffer(b, &y, &own->output));
+            cvy_buffer y = cvy_builder_describe(b, CVY_SPREAD_RAW, at->layer, 0, b->formats[at->layer].output);
+            CVY_TRY(cvy_builder_add_buffer(b, &y, &at->raw));
         }
-        *out = own->output;
+        *out = own->output < 0 ? at->raw : own->output;
         return CVY_OK;
     case CVY_ROLE_DY: *out = own->gradient; return CVY_OK;
     case CVY_ROLE_DY1: *out = own->gradient1; return CVY_OK;
@@ -134,7 +125,7 @@ static cvy_status bind_role(cvy_builder *b, const binding *at, const cvy_signatu
     case CVY_ROLE_DB:
         parameter = cvy_model_find_role(b->model, at->layer, place->role == CVY_ROLE_DW ? CVY_ROLE_W : CVY_ROLE_B);
         return parameter < 0 ? CVY_OK : bind_parameter_gradient(b, at->layer, place->access, parameter, out);
-    default: return bind_saved(b, at->layer, &at->op, &at->x, place->role, out);
+    default: return bind_saved(b, at, place->role, out);
     }
 }
 
@@ -164,8 +155,10 @@ static cvy_status contribute_gradients(cvy_builder *b, const cvy_layer *layer, c
     static const cvy_role roles[] = {CVY_ROLE_DX, CVY_ROLE_DX1};
     for (int i = 0; i < 2 && i < layer->inputs; i++) {
         int at = cvy_op_index(op, roles[i]);
-        if (at >= 0) {
-            CVY_TRY(cvy_builder_contribute(b, layer->input[i], operand[at]));
+        int part = at >= 0 ? operand[at] : -1;
+        if (part >= 0) {
+            CVY_TRY(cvy_build_halo_gradient(b, layer->index, i, &part));
+            CVY_TRY(cvy_builder_contribute(b, layer->index, i, part));
         }
     }
     return CVY_OK;
@@ -174,9 +167,10 @@ static cvy_status contribute_gradients(cvy_builder *b, const cvy_layer *layer, c
 cvy_status cvy_build_pass(cvy_builder *b, int layer, cvy_op_pass pass, cvy_phase phase)
 {
     const cvy_layer *l = &b->model->layer[layer];
-    binding at = {.layer = layer, .pass = pass, .phase = phase};
-    at.x = cvy_layout_output(&b->model->layer[l->input[0]], b->batch, b->plan->options.dtype, b->formats[layer].input);
-    l->kind->make_op(l, &at.x.shape, pass, &at.op);
+    binding at = {.layer = layer, .pass = pass, .phase = phase, .raw = -1};
+    at.x = cvy_builder_describe(b, CVY_SPREAD_INPUT, layer, 0, b->formats[layer].input).tensor;
+    at.filters = cvy_builder_describe(b, CVY_SPREAD_RAW, layer, 0, CVY_FORMAT_PLAIN).tensor.shape.extent[1];
+    cvy_build_local_op(b, layer, pass, &at.op);
     at.op.relu = cvy_fuse_makes_relu(b, layer, at.op.kind, pass);
     if (at.op.kind == CVY_OP_CONVOLUTION) {
         at.op.params.window.winograd = cvy_builder_goes_by_winograd(b, layer, pass);
@@ -195,6 +189,7 @@ cvy_status cvy_build_pass(cvy_builder *b, int layer, cvy_op_pass pass, cvy_phase
     }
     cvy_step_kind kind = pass == CVY_PASS_COMMIT ? CVY_STEP_UPDATE : CVY_STEP_KERNEL;
     CVY_TRY(cvy_builder_add_step(b, &(cvy_step_spec){kind, phase, layer}, &at.op, operand));
+    CVY_TRY(at.raw >= 0 ? cvy_build_output(b, layer, at.raw) : CVY_OK);
     CVY_TRY(contribute_gradients(b, l, &at.op, operand));
     return cvy_op_find(&at.op, CVY_ROLE_DW) && pass != CVY_PASS_GRAD_APPLY ? settle_gradients(b, layer) : CVY_OK;
 }

@@ -12,9 +12,11 @@ cvy_status cvy_builder_add_buffer(cvy_builder *b, const cvy_buffer *buffer, int 
     CVY_TRY(cvy_array_reserve(&s->buffer, s->buffers, &s->buffer_capacity, sizeof *s->buffer));
     cvy_buffer *added = &s->buffer[s->buffers];
     *added = *buffer;
-    added->global = buffer->tensor.shape;
-    for (int i = 0; i < buffer->tensor.shape.dims; i++) { /* one rank holds all of every dimension */
-        added->local[i] = cvy_intervals_whole(buffer->tensor.shape.extent[i]);
+    if (added->global.dims == 0) { /* what nobody else has a part of */
+        added->global = buffer->tensor.shape;
+        for (int i = 0; i < buffer->tensor.shape.dims; i++) {
+            added->local[i] = cvy_intervals_whole(buffer->tensor.shape.extent[i]);
+        }
     }
     added->bytes = cvy_tensor_bytes(&buffer->tensor);
     *index_out = s->buffers++;
@@ -67,10 +69,11 @@ static cvy_status ask_backends(const cvy_backend_chain *backends, const cvy_op *
     return CVY_OK;
 }
 
-static cvy_status add_scratch(cvy_builder *b, int layer, int64_t bytes)
+/* Memory of one step alone. */
+static cvy_status add_scratch(cvy_builder *b, int layer, cvy_buffer_role role, int64_t bytes)
 {
     int index;
-    cvy_buffer scratch = {.role = CVY_BUFFER_WORKSPACE,
+    cvy_buffer scratch = {.role = role,
                           .content = CVY_CONTENT_SCRATCH,
                           .layer = layer,
                           .parameter = -1,
@@ -99,7 +102,7 @@ cvy_status cvy_builder_add_step(cvy_builder *b, const cvy_step_spec *spec, const
     }
     int uses = op->operands;
     if (choice->scratch_bytes > 0) {
-        CVY_TRY(add_scratch(b, spec->layer, choice->scratch_bytes));
+        CVY_TRY(add_scratch(b, spec->layer, CVY_BUFFER_WORKSPACE, choice->scratch_bytes));
         uses++;
     }
     return append_step(b, spec, s->ops++, uses);
@@ -130,6 +133,7 @@ cvy_status cvy_builder_add_reorder(cvy_builder *b, const cvy_step_spec *spec, in
         return cvy_builder_add_view(b, source, &copy, index_out);
     }
     copy.alias_of = -1;
+    copy.alias_offset = 0;
     copy.persistent = false;
     if (copy.role == CVY_BUFFER_WEIGHTS) {
         copy.role = CVY_BUFFER_WORKSPACE;
@@ -147,25 +151,50 @@ cvy_status cvy_builder_add_view(cvy_builder *b, int source, const cvy_buffer *li
 {
     cvy_buffer view = *like;
     view.alias_of = source;
+    view.alias_offset = 0;
     view.persistent = b->schedule->buffer[source].persistent;
     return cvy_builder_add_buffer(b, &view, index_out);
 }
 
-cvy_buffer cvy_builder_activation(const cvy_builder *b, int layer, cvy_content content, cvy_format format)
+cvy_status cvy_builder_add_message(cvy_builder *b, const cvy_message *message)
 {
-    return (cvy_buffer){.role = CVY_BUFFER_ACTIVATIONS,
-                        .content = content,
-                        .layer = layer,
-                        .parameter = -1,
-                        .part = -1,
-                        .tensor = cvy_layout_output(&b->model->layer[layer], b->batch, b->plan->options.dtype, format),
-                        .alias_of = -1};
+    cvy_schedule *s = b->schedule;
+    CVY_TRY(cvy_array_reserve(&s->message, s->messages, &s->message_capacity, sizeof *s->message));
+    s->message[s->messages++] = *message;
+    return CVY_OK;
 }
 
-cvy_status cvy_builder_contribute(cvy_builder *b, int layer, int buffer)
+cvy_status cvy_builder_add_exchange(cvy_builder *b, const cvy_exchange_spec *spec)
 {
+    cvy_schedule *s = b->schedule;
+    int uses = spec->uses;
+    CVY_TRY(cvy_array_reserve(&s->exchange, s->exchanges, &s->exchange_capacity, sizeof *s->exchange));
+    for (int i = 0; i < spec->uses; i++) {
+        CVY_TRY(add_use(b, spec->use[i].buffer, spec->use[i].access));
+    }
+    if (spec->packed_bytes > 0) {
+        CVY_TRY(add_scratch(b, spec->step.layer, CVY_BUFFER_COMMUNICATION, spec->packed_bytes));
+        uses++;
+    }
+    CVY_TRY(append_step(b, &spec->step, -1, uses));
+    s->step[s->steps - 1].stream = spec->stream;
+    s->step[s->steps - 1].exchange = s->exchanges;
+    s->exchange[s->exchanges++] = spec->exchange;
+    return CVY_OK;
+}
+
+cvy_buffer cvy_builder_activation(const cvy_builder *b, int layer, cvy_content content, cvy_format format)
+{
+    cvy_buffer buffer = cvy_builder_describe(b, CVY_SPREAD_OUTPUT, layer, 0, format);
+    buffer.content = content;
+    return buffer;
+}
+
+cvy_status cvy_builder_contribute(cvy_builder *b, int consumer, int i, int buffer)
+{
+    int layer = b->model->layer[consumer].input[i];
     CVY_TRY(cvy_array_reserve(&b->contribution, b->contributions, &b->contribution_capacity, sizeof *b->contribution));
-    b->contribution[b->contributions] = (cvy_contribution){buffer, b->layer[layer].contribution};
+    b->contribution[b->contributions] = (cvy_contribution){buffer, consumer, i, b->layer[layer].contribution};
     b->layer[layer].contribution = b->contributions++;
     return CVY_OK;
 }

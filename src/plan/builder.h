@@ -3,12 +3,30 @@
 #define CVY_PLAN_BUILDER_H
 
 #include "plan/layout.h"
+#include "plan/share.h"
 
 /** A part of a gradient that one consumer of a tensor made; parts of a layer form a list. */
 typedef struct cvy_contribution {
     int buffer;
-    int next; /**< -1 ends the list */
+    int consumer, input; /**< it lies as the gradient of this input of that layer does */
+    int next;            /**< -1 ends the list */
 } cvy_contribution;
+
+/** A layer's output as a consumer asked for it: in another format, or elsewhere. Those of a layer form a list. */
+typedef struct cvy_variant {
+    int buffer;
+    int consumer, input; /**< that asked first */
+    bool halo;           /**< with the rows that its op reaches */
+    int next;            /**< -1 ends the list */
+} cvy_variant;
+
+/** Gradients that are exchanged together. */
+typedef struct cvy_bucket {
+    int buffer;    /**< -1: none is open */
+    int64_t bytes; /**< so far */
+    int opened;    /**< buckets were opened before */
+    int first, last; /**< parameters, linked; -1 */
+} cvy_bucket;
 
 /** What is known of a layer while its schedule is made: indices of buffers, -1 where there is none. */
 typedef struct cvy_layer_buffers {
@@ -16,7 +34,7 @@ typedef struct cvy_layer_buffers {
     int gradient;          /**< of the output, complete but for gradient1 */
     int gradient1;         /**< its last part, where the layer's own backward pass adds it */
     int contribution;      /**< head of the list of its parts */
-    int copy;              /**< the output in the one other format that a consumer asked for */
+    int variant;           /**< head of the list of others that its output was made into */
     int relu;              /**< the relu layer that this layer's op makes, too */
     int carrier;           /**< of such a relu: the layer whose op makes it */
     int masker;            /**< of a relu: the layer whose gradient kernel takes the relu's gradient, too */
@@ -32,7 +50,7 @@ typedef struct cvy_builder {
     const cvy_model *model;
     const cvy_layer_formats *formats;
     cvy_schedule *schedule;
-    int64_t batch;           /**< samples of the micro-batch under way */
+    cvy_seat seat;           /**< its samples are those of the micro-batch under way */
     int micro_batch;
     bool training;
     cvy_layer_buffers *layer;
@@ -44,6 +62,12 @@ typedef struct cvy_builder {
     int *average;            /**< of each parameter over updates */
     cvy_contribution *contribution;
     int contributions, contribution_capacity;
+    cvy_variant *variant;
+    int variants, variant_capacity;
+    cvy_bucket bucket[1 << CVY_AXES]; /**< open ones, by the axes that they are summed over */
+    int *bucket_next;        /**< of each parameter: the next in its bucket */
+    int buckets_opened, buckets_closed;
+    int waiting, last_waiting; /**< parameters whose update waits for the end of backward, linked as in buckets */
 } cvy_builder;
 
 /** Everything that a step is made from, besides its op. */
@@ -83,11 +107,94 @@ cvy_status cvy_builder_add_control(cvy_builder *b, cvy_phase phase, cvy_access a
 cvy_status cvy_builder_add_reorder(cvy_builder *b, const cvy_step_spec *spec, int source, cvy_format format,
                                    int *index_out);
 
+/** A communication step to be. */
+typedef struct cvy_exchange_spec {
+    cvy_step_spec step;
+    int stream;
+    cvy_exchange exchange;
+    int uses;
+    cvy_use use[3];
+    int64_t packed_bytes; /**< of the buffer in which elements travel; 0: none */
+} cvy_exchange_spec;
+
+/** Append a communication step; its messages are there already. */
+cvy_status cvy_builder_add_exchange(cvy_builder *b, const cvy_exchange_spec *spec);
+
+/** Append a message, of the exchange to come. */
+cvy_status cvy_builder_add_message(cvy_builder *b, const cvy_message *message);
+
 /** Append a buffer that is @p source under another shape, in plain order. */
 cvy_status cvy_builder_add_view(cvy_builder *b, int source, const cvy_buffer *like, int *index_out);
 
-/** Describe a buffer as large as a layer's output in this schedule; it is not appended. */
+/** Describe a buffer as large as a layer's output, or its gradient, on this rank; it is not appended. */
 cvy_buffer cvy_builder_activation(const cvy_builder *b, int layer, cvy_content content, cvy_format format);
+
+/** The same of another tensor of a layer: of an input (or its gradient) with the rows that windows reach. */
+cvy_buffer cvy_builder_describe(const cvy_builder *b, cvy_spread_of of, int layer, int i, cvy_format format);
+
+/* ---- from one rank to another ---- */
+
+/**
+ * Bring a tensor from one spread to another, axis by axis: first what makes it smaller.
+ *
+ * @param[in]     layer   whose steps these are
+ * @param[in]     shape   as the model has it
+ * @param[in]     format  that it gets where anything moves but sums in place
+ * @param[in,out] buffer  of the one, then of the other; unchanged where nothing moves
+ */
+cvy_status cvy_build_redistribution(cvy_builder *b, int layer, const cvy_shape *shape, cvy_format format,
+                                    const cvy_spread spread[2], int *buffer);
+
+/** Find, or make, input @p i of a layer as its op takes it: the right share, with a halo, in the layer's format. */
+cvy_status cvy_build_input(cvy_builder *b, int layer, int i, cvy_phase phase, int *buffer_out);
+
+/** After a layer's op: bring its output from where the op left it to where others find it. */
+cvy_status cvy_build_output(cvy_builder *b, int layer, int raw);
+
+/** Where the op of a layer reaches in space: rows of its input along d,h,w, and the padding that is left there. */
+typedef struct cvy_reach {
+    cvy_interval rows[3];
+    int64_t before[3], after[3];
+} cvy_reach;
+
+/** Find a layer's reach. @param[in] op  of the layer, as made for whole samples */
+void cvy_reach_find(const cvy_seat *seat, const cvy_model *model, int layer, const cvy_op *op, cvy_reach *reach_out);
+
+/** Append what brings the halo of input @p i of a layer to a share of it: the rows that its op reaches. */
+cvy_status cvy_build_halo(cvy_builder *b, int layer, int i, cvy_format format, int *buffer);
+
+/** The other way: gradients of rows that are another rank's go there, and those that come are added. */
+cvy_status cvy_build_halo_gradient(cvy_builder *b, int layer, int i, int *buffer);
+
+/** Whether a layer takes input @p i with a halo. */
+bool cvy_halo_is_needed(const cvy_builder *b, int layer, int i);
+
+/** Whether one tensor with its halo serves two layers that need one, on every rank. */
+bool cvy_halo_serves(const cvy_builder *b, int layer, int other);
+
+/** Make an op of a layer's pass, for this rank's part: windows, groups, counts. */
+void cvy_build_local_op(const cvy_builder *b, int layer, cvy_op_pass pass, cvy_op *op_out);
+
+/** Elements of a channel that a batch norm takes its statistics over in a micro-batch: of all ranks that share them. */
+int64_t cvy_norm_count(const cvy_builder *b, int layer, int micro_batch);
+
+/** Axes along which a batch norm takes its statistics over all ranks; 0: over this rank's samples alone. */
+unsigned cvy_norm_axes(const cvy_builder *b, int layer);
+
+/** After STATS, or GRAD_STATS, of such a batch norm: bring those of all ranks together. */
+cvy_status cvy_build_norm_exchange(cvy_builder *b, int layer, cvy_op_pass pass, cvy_phase phase);
+
+/** Put the gradients of a layer's parameters into buckets, of the axes that they are to be summed over. */
+cvy_status cvy_bucket_take(cvy_builder *b, int layer);
+
+/** After backward: exchange what is in buckets still. */
+cvy_status cvy_bucket_close_all(cvy_builder *b);
+
+/** Update what has waited for the end of backward. */
+cvy_status cvy_bucket_update(cvy_builder *b);
+
+/** Axes over which the gradient of a parameter is summed. */
+unsigned cvy_bucket_axes(const cvy_builder *b, int parameter);
 
 /** Persistent buffers: parameters, optimizer state, slots of the loader. The same for all schedules of a plan. */
 cvy_status cvy_build_persistent(cvy_builder *b);
@@ -129,6 +236,9 @@ cvy_status cvy_micro_batch_merge_statistics(cvy_builder *b);
  */
 cvy_status cvy_build_layer_update(cvy_builder *b, int layer);
 
+/** Update one parameter, by a rule that needs nothing but its gradient. */
+cvy_status cvy_build_parameter_update(cvy_builder *b, int parameter);
+
 /** After backward: running statistics, the weights that are still to be updated, averages. */
 cvy_status cvy_build_update(cvy_builder *b);
 
@@ -138,8 +248,8 @@ cvy_status cvy_build_pass(cvy_builder *b, int layer, cvy_op_pass pass, cvy_phase
 /** Whether a pass of a layer goes by Winograd's algorithm: its formats say so, and a backend can for this batch. */
 bool cvy_builder_goes_by_winograd(const cvy_builder *b, int layer, cvy_op_pass pass);
 
-/** Note that @p buffer is a part of the gradient of @p layer's output. */
-cvy_status cvy_builder_contribute(cvy_builder *b, int layer, int buffer);
+/** Note that @p buffer is a part of the gradient of input @p i of @p consumer. */
+cvy_status cvy_builder_contribute(cvy_builder *b, int consumer, int i, int buffer);
 
 /* ---- what happens to a schedule once its steps are there, in this order ---- */
 

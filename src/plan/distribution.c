@@ -21,7 +21,7 @@ static const char wants_samples[] = "it needs whole samples";
 static const char wants_channels[] = "it needs all channels of a sample";
 static const char whole_input[] = "its input is whole";
 static const char not_cut[] = "it is not to be cut";
-static const char many_stretches[] = "its inputs are cut into too many stretches";
+static const char odd_inputs[] = "its inputs are too narrow, or cut into too many stretches";
 
 /* A layer while its distribution is found. */
 typedef struct dividing {
@@ -69,11 +69,20 @@ typedef enum space_habit {
     SPACE_SUMS     /* y is a sum over all of x, so of each rank's share */
 } space_habit;
 
+/* Whether a transposed convolution leaves positions that no tap reaches: a rank's rows could begin with them. */
+static bool leaves_gaps(const cvy_window *window)
+{
+    bool gaps = false;
+    for (int at = 0; at < 3; at++) {
+        gaps = gaps || window->dilation[at] * (window->kernel[at] - 1) < window->stride[at] - 1;
+    }
+    return gaps;
+}
+
 static space_habit find_space_habit(const dividing *v)
 {
     switch (v->op.kind) {
     case CVY_OP_CONVOLUTION:
-    case CVY_OP_TRANSPOSED_CONVOLUTION:
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE: return SPACE_WINDOW;
     case CVY_OP_POOL_GLOBAL: return SPACE_SUMS;
@@ -83,6 +92,7 @@ static space_habit find_space_habit(const dividing *v)
     case CVY_OP_SOFT_DICE:
     case CVY_OP_MEAN_SQUARED_ERROR:
     case CVY_OP_KIND_COUNT: return SPACE_WHOLE;
+    case CVY_OP_TRANSPOSED_CONVOLUTION: return leaves_gaps(&v->op.params.window.window) ? SPACE_WHOLE : SPACE_WINDOW;
     default: return SPACE_FOLLOWS;
     }
 }
@@ -257,10 +267,13 @@ static void cut_weights(dividing *v)
     }
 }
 
-/* Inputs one behind the other: each rank holds its share of each. */
+/* Inputs one behind the other: each rank holds its share of each. None may be too narrow to share. */
 static bool concat_channels(dividing *v)
 {
     for (int i = 0; i < v->layer->inputs; i++) {
+        if (get_input(v, i)->extent[1] < count_parts(v->d, CVY_AXIS_CHANNEL)) {
+            return false;
+        }
         cvy_placement share = cvy_distribution_input(v->d, v->layer->index, i, CVY_AXIS_CHANNEL);
         if (i == 0) {
             v->own->output_channels = share;
@@ -304,7 +317,7 @@ static void follow_channels(dividing *v)
     }
     if (!fits) {
         v->own->input_split &= ~bit;
-        v->own->why_whole[CVY_AXIS_CHANNEL] = v->op.kind == CVY_OP_GROUP_NORM ? wants_channels : many_stretches;
+        v->own->why_whole[CVY_AXIS_CHANNEL] = v->op.kind == CVY_OP_GROUP_NORM ? wants_channels : odd_inputs;
         return;
     }
     v->own->cut = CVY_CUT_FOLLOW;
@@ -362,6 +375,26 @@ static void divide_layer(cvy_distribution *d, int index, const cvy_layer_choice 
     }
     if (count_parts(d, CVY_AXIS_CHANNEL) > 1) {
         divide_channels(&v);
+    }
+}
+
+/*
+ * A sum over channels that would rest split, but that everybody takes whole, is made whole at once: one exchange, not
+ * two.
+ */
+static void join_sums(cvy_distribution *d)
+{
+    unsigned bit = CVY_AXIS_BIT(CVY_AXIS_CHANNEL);
+    for (int i = d->model->layers - 1; i > 0; i--) {
+        const cvy_layer *consumer = &d->model->layer[i];
+        for (int k = 0; k < consumer->inputs; k++) {
+            d->layer[consumer->input[k]].taken_split |= d->layer[i].input_split;
+        }
+    }
+    for (int i = 1; i < d->model->layers; i++) {
+        if ((d->layer[i].raw_partial & bit) && !(d->layer[i].taken_split & bit)) {
+            d->layer[i].output_split &= ~bit;
+        }
     }
 }
 
@@ -451,6 +484,7 @@ static cvy_status divide(cvy_distribution *d, const cvy_distribution_options *op
     for (int i = 1; i < d->model->layers; i++) {
         divide_layer(d, i, options->choices ? &options->choices[i] : &open);
     }
+    join_sums(d);
     return check_axes(d);
 }
 

@@ -36,6 +36,7 @@ typedef struct cvy_layer_distribution {
     unsigned raw_split;     /**< along these its op leaves its output split */
     unsigned raw_partial;   /**< along these its op leaves a sum that is still to be made */
     unsigned output_split;  /**< along these its consumers find its output split */
+    unsigned taken_split;   /**< along these one of them takes it split */
     unsigned dx_partial;    /**< along these its op leaves a sum to be made of the gradient of its first input */
     unsigned dx1_partial;   /**< the same of its second input */
     unsigned gradient_axes; /**< over these and the sample axis the gradients of its weights are summed */

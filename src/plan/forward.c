@@ -9,16 +9,21 @@ static cvy_status build_view(cvy_builder *b, int layer, cvy_phase phase)
 {
     int source = b->model->layer[layer].input[0];
     int plain = b->layer[source].output;
+    bool stays = cvy_spread_same(&b->seat, (cvy_spread_name){CVY_SPREAD_INPUT, layer, 0},
+                                 (cvy_spread_name){CVY_SPREAD_OUTPUT, source, 0});
+    if (!stays) {
+        CVY_TRY(cvy_build_input(b, layer, 0, phase, &plain));
+    }
     if (b->model->layer[layer].kind->flow != CVY_FLOW_VIEW) {
-        b->layer[layer].output = plain;
-        return CVY_OK;
+        return cvy_build_output(b, layer, plain);
     }
     if (b->schedule->buffer[plain].tensor.format != CVY_FORMAT_PLAIN) {
         cvy_step_spec spec = {CVY_STEP_LOCAL, phase, layer};
         CVY_TRY(cvy_builder_add_reorder(b, &spec, plain, CVY_FORMAT_PLAIN, &plain));
     }
-    cvy_buffer y = cvy_builder_activation(b, layer, CVY_CONTENT_OUTPUT, CVY_FORMAT_PLAIN);
-    return cvy_builder_add_view(b, plain, &y, &b->layer[layer].output);
+    cvy_buffer y = cvy_builder_describe(b, CVY_SPREAD_RAW, layer, 0, CVY_FORMAT_PLAIN);
+    CVY_TRY(cvy_builder_add_view(b, plain, &y, &plain));
+    return cvy_build_output(b, layer, plain);
 }
 
 /* The batch: filled by the runtime before anything else. */
@@ -34,7 +39,6 @@ static cvy_status build_source(cvy_builder *b, int layer)
 static cvy_status build_label(cvy_builder *b)
 {
     int loss = b->model->layers - 1;
-    const cvy_layer *layer = &b->model->layer[loss];
     cvy_op op = {0};
     cvy_buffer label = {.role = CVY_BUFFER_ACTIVATIONS,
                         .content = CVY_CONTENT_LABEL,
@@ -42,9 +46,8 @@ static cvy_status build_label(cvy_builder *b)
                         .parameter = -1,
                         .part = CVY_ROLE_LABEL,
                         .alias_of = -1};
-    cvy_tensor x = cvy_layout_output(&b->model->layer[layer->input[0]], b->batch, b->plan->options.dtype,
-                                     CVY_FORMAT_PLAIN);
-    layer->kind->make_op(layer, &x.shape, CVY_PASS_FORWARD, &op);
+    cvy_tensor x = cvy_builder_describe(b, CVY_SPREAD_INPUT, loss, 0, CVY_FORMAT_PLAIN).tensor;
+    cvy_build_local_op(b, loss, CVY_PASS_FORWARD, &op);
     CVY_TRY(cvy_op_describe(&op, &x, 0, CVY_ROLE_LABEL, &label.tensor));
     CVY_TRY(cvy_builder_add_buffer(b, &label, &b->layer[loss].saved[CVY_ROLE_LABEL]));
     b->schedule->label_buffer = b->layer[loss].saved[CVY_ROLE_LABEL];
@@ -69,6 +72,11 @@ cvy_status cvy_build_layer_forward(cvy_builder *b, int layer, cvy_phase phase)
     for (int i = 0; i < passes; i++) {
         if (pass[i] != CVY_PASS_COMMIT) { /* running statistics wait until the loss is known to be finite */
             cvy_op_pass now = phase == CVY_PHASE_RECOMPUTE ? find_repeat(b, layer, pass[i]) : pass[i];
+            if (now == CVY_PASS_FORWARD && cvy_norm_axes(b, layer)) {
+                CVY_TRY(cvy_build_pass(b, layer, CVY_PASS_STATS, phase));
+                CVY_TRY(cvy_build_norm_exchange(b, layer, CVY_PASS_STATS, CVY_PHASE_REDISTRIBUTE));
+                now = CVY_PASS_NORMALISE;
+            }
             CVY_TRY(cvy_build_pass(b, layer, now, phase));
         }
     }

@@ -30,26 +30,27 @@ static cvy_tensor describe_weights(const cvy_builder *b, int layer, cvy_role rol
 {
     int parameter = cvy_model_find_role(b->model, layer, role);
     cvy_format format = role == CVY_ROLE_W ? b->formats[layer].weight : CVY_FORMAT_PLAIN;
-    return parameter < 0 ? (cvy_tensor){0}
-                         : cvy_layout_parameter(&b->model->parameter[parameter], b->plan->options.dtype, format);
+    cvy_buffer weights = {.tensor = {.dtype = b->plan->options.dtype, .format = format}};
+    if (parameter >= 0) {
+        cvy_seat_describe_parameter(&b->seat, b->model, parameter, &weights);
+    }
+    return weights.tensor;
 }
 
 static bool runs_as_well_with_relu(const cvy_builder *b, int layer, cvy_op *op)
 {
-    const cvy_layer *l = &b->model->layer[layer];
     const cvy_backend_chain *backends = &b->plan->options.backends;
-    cvy_dtype dtype = b->plan->options.dtype;
     const struct {
         cvy_role role;
         cvy_tensor tensor;
     } operand[] = {
-        {CVY_ROLE_X, cvy_layout_output(&b->model->layer[l->input[0]], b->batch, dtype, b->formats[layer].input)},
+        {CVY_ROLE_X, cvy_builder_describe(b, CVY_SPREAD_INPUT, layer, 0, b->formats[layer].input).tensor},
         {CVY_ROLE_W, describe_weights(b, layer, CVY_ROLE_W)},
         {CVY_ROLE_B, describe_weights(b, layer, CVY_ROLE_B)},
-        {CVY_ROLE_Y, cvy_layout_output(l, b->batch, dtype, b->formats[layer].output)},
+        {CVY_ROLE_Y, cvy_builder_describe(b, CVY_SPREAD_RAW, layer, 0, b->formats[layer].output).tensor},
     };
     for (int i = 0; i < 4; i++) {
-        if (operand[i].tensor.shape.dims > 0) { /* a bias may be missing */
+        if (cvy_shape_elements(&operand[i].tensor.shape) > 0) { /* a bias may be missing */
             (void)cvy_op_add(op, operand[i].role, &operand[i].tensor);
         }
     }
@@ -58,26 +59,41 @@ static bool runs_as_well_with_relu(const cvy_builder *b, int layer, cvy_op *op)
     return cvy_backend_quality(backends, op, NULL) >= alone;
 }
 
-static bool may_carry(const cvy_builder *b, int layer)
+/* A relu of what is still to be summed, or to be brought elsewhere, is no part of the op. */
+static bool stays_in_place(const cvy_builder *b, int layer, int relu)
+{
+    const cvy_spread_name raw = {CVY_SPREAD_RAW, layer, 0}, output = {CVY_SPREAD_OUTPUT, layer, 0};
+    const cvy_spread_name taken = {CVY_SPREAD_INPUT, relu, 0}, left = {CVY_SPREAD_OUTPUT, relu, 0};
+    return cvy_spread_same(&b->seat, raw, output) && cvy_spread_same(&b->seat, output, taken) &&
+           cvy_spread_same(&b->seat, taken, left);
+}
+
+static bool may_carry(const cvy_builder *b, int layer, int relu)
 {
     cvy_op op = make_forward_op(b, layer);
     bool takes = op.kind != CVY_OP_KIND_COUNT && cvy_op_takes_relu(op.kind, CVY_PASS_FORWARD);
-    return takes && (!cvy_op_has_weights(op.kind) || runs_as_well_with_relu(b, layer, &op));
+    return takes && stays_in_place(b, layer, relu) &&
+           (!cvy_op_has_weights(op.kind) || runs_as_well_with_relu(b, layer, &op));
 }
 
 /* How well a layer's gradient with respect to input @p source runs, with that one's relu or without. */
 static cvy_quality judge_gradient(const cvy_builder *b, const cvy_op *like, int layer, int source, bool relu)
 {
     const cvy_signature *signature = cvy_op_signature(like->kind, like->pass);
-    cvy_tensor x = cvy_layout_output(&b->model->layer[source], b->batch, b->plan->options.dtype,
-                                     b->formats[layer].input);
+    const cvy_layer *l = &b->model->layer[layer];
+    int input = 0;
+    while (l->input[input] != source) {
+        input++;
+    }
+    cvy_tensor x = cvy_builder_describe(b, CVY_SPREAD_INPUT, layer, input, b->formats[layer].input).tensor;
+    cvy_tensor y = cvy_builder_describe(b, CVY_SPREAD_RAW, layer, 0, b->formats[layer].output).tensor;
     cvy_op op = *like;
     op.relu = relu;
     for (int i = 0; i < signature->places; i++) {
         cvy_role role = signature->place[i].role;
         cvy_tensor tensor;
         if (relu || !cvy_op_tells_relu(op.kind, op.pass, role)) {
-            (void)cvy_op_describe(&op, &x, b->model->layer[layer].output.extent[1], role, &tensor);
+            (void)cvy_op_describe(&op, &x, y.shape.extent[1], role, &tensor);
             (void)cvy_op_add(&op, role, &tensor);
         }
     }
@@ -110,7 +126,7 @@ void cvy_fuse_relus(cvy_builder *b)
     }
     for (int i = 0; i < model->layers; i++) {
         int consumer = b->plan->options.unfused ? -1 : b->layer[i].relu;
-        bool carries = consumer >= 0 && is_relu(b, consumer) && may_carry(b, i);
+        bool carries = consumer >= 0 && is_relu(b, consumer) && may_carry(b, i, consumer);
         b->layer[i].relu = carries ? consumer : -1;
         if (carries) {
             b->layer[consumer].carrier = i;

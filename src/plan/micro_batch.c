@@ -10,11 +10,12 @@
 void cvy_micro_batch_start(cvy_builder *b, int micro_batch)
 {
     cvy_interval samples = cvy_schedule_micro_batch(b->schedule, micro_batch);
+    int64_t first = b->schedule->samples.begin;
     b->micro_batch = micro_batch;
-    b->batch = samples.end - samples.begin;
-    b->contributions = 0;
+    b->seat.samples = (cvy_interval){first + samples.begin, first + samples.end};
+    b->contributions = b->variants = 0;
     for (int i = 0; i < b->model->layers; i++) {
-        b->layer[i] = (cvy_layer_buffers){.output = -1, .gradient = -1, .contribution = -1, .copy = -1};
+        b->layer[i] = (cvy_layer_buffers){.output = -1, .gradient = -1, .contribution = -1, .variant = -1};
         for (int role = 0; role < CVY_ROLE_COUNT; role++) {
             b->layer[i].saved[role] = -1;
         }
@@ -28,6 +29,7 @@ static cvy_status add_to_sum(cvy_builder *b, int layer, int sum, int part, int *
     int operand[3] = {sum, part, -1};
     cvy_step_spec spec = {CVY_STEP_LOCAL, CVY_PHASE_BACKWARD, layer};
     total.alias_of = -1;
+    total.alias_offset = 0;
     CVY_TRY(cvy_op_add(&op, CVY_ROLE_X, &total.tensor));
     CVY_TRY(cvy_op_add(&op, CVY_ROLE_X1, &total.tensor));
     CVY_TRY(cvy_op_add(&op, CVY_ROLE_Y, &total.tensor));
@@ -71,18 +73,18 @@ void cvy_micro_batch_keep_statistics(cvy_builder *b)
 /* Let the statistics of a micro-batch join those of all before it, which lie where the first one's were. */
 static cvy_status merge(cvy_builder *b, int layer, int micro_batch)
 {
-    const cvy_layer *l = &b->model->layer[layer];
     const int *all = find_statistics(b, 0, layer);
     const int *more = find_statistics(b, micro_batch, layer);
     const int operand[4] = {more[0], more[1], all[0], all[1]};
     static const cvy_role role[4] = {CVY_ROLE_MEAN, CVY_ROLE_VARIANCE, CVY_ROLE_RUNNING_MEAN,
                                      CVY_ROLE_RUNNING_VARIANCE};
-    cvy_interval samples = cvy_schedule_micro_batch(b->schedule, micro_batch);
-    cvy_shape x = b->model->layer[l->input[0]].output;
     cvy_op op = {0};
-    x.extent[0] = samples.end;
-    l->kind->make_op(l, &x, CVY_PASS_MERGE, &op);
-    op.params.norm.merged = op.params.norm.count / samples.end * samples.begin;
+    cvy_build_local_op(b, layer, CVY_PASS_MERGE, &op);
+    op.params.norm.merged = 0;
+    for (int i = 0; i < micro_batch; i++) {
+        op.params.norm.merged += cvy_norm_count(b, layer, i);
+    }
+    op.params.norm.count = op.params.norm.merged + cvy_norm_count(b, layer, micro_batch);
     for (int i = 0; i < 4; i++) {
         CVY_TRY(cvy_op_add(&op, role[i], &b->schedule->buffer[operand[i]].tensor));
     }
@@ -92,7 +94,6 @@ static cvy_status merge(cvy_builder *b, int layer, int micro_batch)
 cvy_status cvy_micro_batch_merge_statistics(cvy_builder *b)
 {
     b->micro_batch = 0;
-    b->batch = b->schedule->batch;
     for (int i = 1; i < b->model->layers; i++) {
         b->layer[i].saved[CVY_ROLE_MEAN] = find_statistics(b, 0, i)[0];
         b->layer[i].saved[CVY_ROLE_VARIANCE] = find_statistics(b, 0, i)[1];

@@ -171,7 +171,9 @@ cvy_status cvy_schedule_place(cvy_schedule *s)
     CVY_TRY(find_peak(s));
     for (int i = 0; i < s->buffers; i++) {
         const cvy_buffer *root = &s->buffer[cvy_schedule_root(s, i)];
-        s->buffer[i].offset = root->offset;
+        if (s->buffer[i].alias_of >= 0) {
+            s->buffer[i].offset = root->offset + cvy_schedule_alias_offset(s, i);
+        }
         s->buffer[i].first_step = root->first_step;
         s->buffer[i].last_step = root->last_step;
     }

@@ -16,6 +16,8 @@ static void clear_builder(cvy_builder *b)
     cvy_free(b->moment[1]);
     cvy_free(b->average);
     cvy_free(b->contribution);
+    cvy_free(b->variant);
+    cvy_free(b->bucket_next);
 }
 
 /* One number for each parameter, -1 throughout. */
@@ -40,8 +42,13 @@ static cvy_status start_builder(cvy_builder *b)
     b->moment[0] = make_indices(parameters);
     b->moment[1] = make_indices(parameters);
     b->average = make_indices(parameters);
+    b->bucket_next = make_indices(parameters);
+    b->waiting = b->last_waiting = -1;
+    for (int i = 0; i < 1 << CVY_AXES; i++) {
+        b->bucket[i].buffer = -1;
+    }
     bool whole = b->layer && b->statistics && b->parameter && b->parameter_gradient && b->gradient_sum &&
-                 b->moment[0] && b->moment[1] && b->average;
+                 b->moment[0] && b->moment[1] && b->average && b->bucket_next;
     return whole ? CVY_OK : CVY_ERR_MEMORY;
 }
 
@@ -71,14 +78,46 @@ static cvy_status build_steps(cvy_builder *b)
     return b->training ? cvy_build_update(b) : CVY_OK;
 }
 
+static int64_t count_sample_ranks(const cvy_plan *plan)
+{
+    const cvy_distribution *d = plan->options.parallel.distribution;
+    return d ? d->strategy.mesh.size[CVY_AXIS_SAMPLE] : 1;
+}
+
+static cvy_interval find_samples(const cvy_plan *plan, int64_t batch)
+{
+    cvy_seat seat;
+    cvy_seat_take(plan->options.parallel.distribution, plan->options.parallel.rank, &seat);
+    cvy_intervals share = cvy_intervals_share(batch, count_sample_ranks(plan), seat.coordinate[CVY_AXIS_SAMPLE]);
+    return share.count ? share.at[0] : (cvy_interval){batch, batch};
+}
+
+int64_t cvy_plan_count_samples(const cvy_plan *plan, int64_t batch)
+{
+    cvy_interval samples = find_samples(plan, batch);
+    return samples.end - samples.begin;
+}
+
+/* As many micro-batches on every rank, as the one with the fewest samples has to give. */
+static int count_micro_batches(const cvy_plan *plan, int64_t batch)
+{
+    int64_t least = cvy_max_i64(batch / count_sample_ranks(plan), 1);
+    return (int)cvy_min_i64(cvy_max_i64(plan->options.micro_batches, 1), least);
+}
+
 static cvy_status build_schedule(cvy_plan *plan, cvy_schedule_kind kind, int64_t batch)
 {
     cvy_schedule *s = &plan->schedule[kind];
-    *s = (cvy_schedule){.batch = batch, .training = kind != CVY_SCHEDULE_EVALUATE,
+    *s = (cvy_schedule){.batch = cvy_max_i64(cvy_plan_count_samples(plan, batch), 1),
+                        .samples = find_samples(plan, batch),
+                        .training = kind != CVY_SCHEDULE_EVALUATE,
                         .loss_buffer = -1, .label_buffer = -1, .input_buffer = -1, .output_buffer = -1};
-    s->micro_batches = (int)cvy_min_i64(cvy_max_i64(plan->options.micro_batches, 1), batch);
+    s->micro_batches = count_micro_batches(plan, batch);
     cvy_builder b = {.plan = plan, .model = plan->model, .formats = plan->formats, .schedule = s,
                      .training = s->training};
+    cvy_seat_take(plan->options.parallel.distribution, plan->options.parallel.rank, &b.seat);
+    b.seat.batch = batch;
+    b.seat.samples = (cvy_interval){s->samples.begin, s->samples.begin + s->batch};
     cvy_status status = start_builder(&b);
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, build_steps(&b));
@@ -102,6 +141,17 @@ static int count_format_changes(const cvy_schedule *s)
                    s->buffer[s->use[step->first_use].buffer].role == CVY_BUFFER_ACTIVATIONS;
     }
     return changes;
+}
+
+static cvy_status check_parallel(const cvy_model *model, const cvy_plan_options *options)
+{
+    const cvy_distribution *d = options->parallel.distribution;
+    int64_t rank = options->parallel.rank, ranks = d ? d->strategy.mesh.ranks : 1;
+    CVY_REQUIRE(rank >= 0 && rank < ranks, CVY_ERR_ARG, "rank %lld of %lld", (long long)rank, (long long)ranks);
+    CVY_REQUIRE(!d || (d->model == model && d->options.batch == options->batch), CVY_ERR_ARG,
+                "a distribution of another model, or of a batch of %lld, expected %lld",
+                (long long)(d ? d->options.batch : 0), (long long)options->batch);
+    return CVY_OK;
 }
 
 static cvy_status check_options(const cvy_plan_options *options)
@@ -137,6 +187,7 @@ static cvy_status check_sizes(const cvy_model *model, int64_t batch)
 cvy_status cvy_plan_create(const cvy_model *model, const cvy_plan_options *options, cvy_plan **plan_out)
 {
     CVY_TRY(check_options(options));
+    CVY_TRY(check_parallel(model, options));
     CVY_TRY(check_sizes(model, options->batch));
     cvy_status status = CVY_ERR_MEMORY;
     cvy_plan *plan = cvy_calloc(1, sizeof *plan);
@@ -157,10 +208,12 @@ cvy_status cvy_plan_create(const cvy_model *model, const cvy_plan_options *optio
         CVY_TRY_GOTO(status, done, build_schedule(plan, CVY_SCHEDULE_TRAIN, options->batch));
         plan->format_changes = count_format_changes(&plan->schedule[CVY_SCHEDULE_TRAIN]);
     }
-    if (options->training && options->tail_batch > 0) {
+    if (options->training && options->tail_batch > 0 && !options->train_only) {
         CVY_TRY_GOTO(status, done, build_schedule(plan, CVY_SCHEDULE_TRAIN_TAIL, options->tail_batch));
     }
-    CVY_TRY_GOTO(status, done, build_schedule(plan, CVY_SCHEDULE_EVALUATE, options->batch));
+    if (!options->training || !options->train_only) {
+        CVY_TRY_GOTO(status, done, build_schedule(plan, CVY_SCHEDULE_EVALUATE, options->batch));
+    }
     *plan_out = plan;
     plan = NULL;
 done:

@@ -107,6 +107,7 @@ typedef struct cvy_plan_options {
     int micro_batches;          /**< parts that each batch goes through in, their gradients summed; 0 is 1 */
     cvy_recompute recompute;
     bool training;              /**< false: the evaluation schedule alone */
+    bool train_only;            /**< the schedule of a whole batch's training alone: for estimates */
     cvy_optimizer optimizer;
     double average;             /**< decay of the averages of all parameters, which evaluation goes by; 0: none */
     cvy_layout_choice layout;
@@ -144,17 +145,20 @@ typedef struct cvy_plan {
 } cvy_plan;
 
 /**
- * Cut one training of @p model on one rank into schedules.
+ * Cut one training of @p model into the schedules of one rank: of the only one, or of one of many.
  *
  * Not collective: nothing is sent and no tensor memory is taken.
  *
  * @param[in]  model    finished; borrowed, must outlive the plan
  * @param[in]  options  copied
  * @param[out] plan_out released with cvy_plan_destroy(); untouched on failure
- * @retval CVY_ERR_ARG         a batch below 1
+ * @retval CVY_ERR_ARG         a batch below 1, a rank that the mesh has not, a distribution of another model or batch
  * @retval CVY_ERR_INFEASIBLE  no backend runs a layer, or sizes overflow; the message names the layer
  */
 cvy_status cvy_plan_create(const cvy_model *model, const cvy_plan_options *options, cvy_plan **plan_out);
+
+/** Samples of a batch of all ranks that the plan's rank has; 0 where the batch is smaller than the sample axis. */
+int64_t cvy_plan_count_samples(const cvy_plan *plan, int64_t batch);
 
 /** Release a plan and set it to NULL; NULL is fine. */
 void cvy_plan_destroy(cvy_plan **plan);

@@ -15,6 +15,7 @@
  * An output is made again when the first backward step asks for it, by the same ops with the same random keys; batch
  * norms take their saved statistics, which are small and stay.
  */
+#include "base/checked.h"
 #include "base/memory.h"
 #include "plan/builder.h"
 
@@ -36,9 +37,20 @@ typedef struct survey {
     int *junctions; /* sums and concats dropped in a row up to a layer */
 } survey;
 
+/* On the first rank, whose share is the largest: all ranks must come to one decision, as they exchange what is made. */
 static int64_t output_bytes(const cvy_builder *b, int layer)
 {
-    return b->schedule->buffer[b->layer[layer].output].bytes;
+    cvy_buffer output = b->schedule->buffer[b->layer[layer].output];
+    cvy_seat first = b->seat;
+    cvy_spread spread;
+    int64_t samples = cvy_ceil_div(cvy_ceil_div(first.batch, first.size[CVY_AXIS_SAMPLE]), b->schedule->micro_batches);
+    for (int axis = 0; axis < CVY_AXES; axis++) {
+        first.coordinate[axis] = 0;
+    }
+    first.samples = (cvy_interval){0, samples};
+    cvy_spread_find(&first, CVY_SPREAD_OUTPUT, layer, 0, &spread);
+    cvy_spread_describe(&first, &b->model->layer[layer].output, &spread, &output);
+    return cvy_tensor_bytes(&output.tensor);
 }
 
 static bool is_view(const cvy_builder *b, int layer)
@@ -231,7 +243,7 @@ static cvy_status make_again(cvy_builder *b, int layer)
     cvy_layer_buffers *own = &b->layer[layer];
     bool normed = own->saved[CVY_ROLE_MEAN] >= 0 && !is_view(b, layer);
     own->dropped = false;
-    own->output = own->copy = -1;
+    own->output = own->variant = -1;
     for (int role = 0; role < CVY_ROLE_COUNT; role++) {
         bool statistic = role == CVY_ROLE_MEAN || role == CVY_ROLE_VARIANCE;
         own->saved[role] = normed && statistic ? own->saved[role] : -1;

@@ -26,9 +26,38 @@ int cvy_schedule_root(const cvy_schedule *schedule, int buffer)
     return buffer;
 }
 
+int64_t cvy_schedule_alias_offset(const cvy_schedule *schedule, int buffer)
+{
+    int64_t offset = 0;
+    while (schedule->buffer[buffer].alias_of >= 0) {
+        offset += schedule->buffer[buffer].alias_offset;
+        buffer = schedule->buffer[buffer].alias_of;
+    }
+    return offset;
+}
+
 cvy_interval cvy_schedule_micro_batch(const cvy_schedule *schedule, int micro_batch)
 {
     return cvy_intervals_share(schedule->batch, schedule->micro_batches, micro_batch).at[0];
+}
+
+/* What a communication step says; nothing of steps that send nothing, which keep their hashes. */
+static uint64_t mix_exchange(uint64_t hash, const cvy_schedule *s, const cvy_exchange *exchange)
+{
+    const int64_t said[] = {exchange->collective, exchange->axes, exchange->bytes, exchange->bucket, exchange->sum,
+                            exchange->merge,      exchange->messages};
+    for (size_t k = 0; k < sizeof said / sizeof said[0]; k++) {
+        hash = cvy_hash_word(hash, (uint64_t)said[k]);
+    }
+    for (int i = 0; i < exchange->messages; i++) {
+        const cvy_message *message = &s->message[exchange->first_message + i];
+        for (int axis = 0; axis < 6; axis++) {
+            hash = cvy_hash_word(hash, (uint64_t)message->peer_offset[axis]);
+        }
+        hash = cvy_hash_word(hash, (uint64_t)message->bytes);
+        hash = cvy_hash_word(hash, message->receive);
+    }
+    return hash;
 }
 
 uint64_t cvy_schedule_hash(const cvy_schedule *s)
@@ -42,6 +71,7 @@ uint64_t cvy_schedule_hash(const cvy_schedule *s)
             hash = cvy_hash_word(hash, (uint64_t)said[k]);
         }
         hash = cvy_hash_word(hash, step->op >= 0 ? cvy_op_hash(&s->op[step->op]) : UINT64_MAX);
+        hash = step->exchange >= 0 ? mix_exchange(hash, s, &s->exchange[step->exchange]) : hash;
         for (int k = 0; k < step->uses; k++) {
             const cvy_use *use = &s->use[step->first_use + k];
             hash = cvy_hash_word(hash, (uint64_t)use->buffer);

@@ -71,9 +71,10 @@ typedef struct cvy_buffer {
     cvy_tensor tensor;          /**< local extents, type, format */
     int64_t bytes;              /**< exact, padding of the format included */
     int first_step, last_step;  /**< first writer, last user; whole run where persistent */
-    int alias_of;               /**< lies on this buffer's memory from its start on; -1 */
+    int alias_of;               /**< lies on this buffer's memory; -1 */
+    int64_t alias_offset;       /**< from this byte of it on; 0 but for gradients in a bucket */
     bool persistent;            /**< lives from one iteration to the next */
-    int64_t offset;             /**< in the arena of its lifetime (persistent or transient); for aliases their root's */
+    int64_t offset;             /**< in the arena of its lifetime (persistent or transient), that of aliases too */
 } cvy_buffer;
 
 /**
@@ -101,19 +102,28 @@ typedef struct cvy_dependency {
 /** A message to, or from, a peer. */
 typedef struct cvy_message {
     int peer_offset[6]; /**< in mesh coordinates (stage, sample, depth, height, width, channel), relative */
+    cvy_interval rows[3]; /**< of d,h,w of a whole sample, in a halo; else empty */
     int64_t bytes;      /**< uneven shares: each its own */
     bool receive;
 } cvy_message;
 
-/** What a collective or an exchange moves; communication steps only. */
+/**
+ * What a collective or an exchange moves; communication steps only. A step uses what it sends (READ) and where that
+ * goes (WRITE), or buffers that it changes in place (UPDATE), and last, where elements do not lie as they travel, a
+ * buffer of role COMMUNICATION for them. Logical elements travel, without the padding of formats, and the two formats
+ * may differ; but a bucket of gradients travels as it lies. Who has which elements is in `local` of the buffers.
+ */
 typedef struct cvy_exchange {
     cvy_collective collective;
     unsigned axes;       /**< bit i: mesh axis i takes part */
-    int first_message, messages;
+    int first_message, messages; /**< of an exchange; of an all-to-all, too */
     int64_t bytes;       /**< of the buffer that is reduced or broadcast; all-gather: that this rank ends with;
-                              reduce-scatter, all-to-all: that it brings */
+                              reduce-scatter, all-to-all: that it brings; exchange: that it sends */
     int bucket;          /**< of gradients; -1 */
-    bool sum;            /**< a reduction */
+    bool sum;            /**< a reduction; what an exchange brings is added to what is there */
+    bool merge;          /**< mean and variance of the ranks become those of all together, by Chan's formulas: both and
+                              the count behind them are what travels */
+    int64_t count;       /**< elements that this rank's stand for */
 } cvy_exchange;
 
 /** One step. */
@@ -149,7 +159,10 @@ typedef struct cvy_memory_plan {
 
 /** The steps of an iteration. Arrays are indexed by the numbers above. */
 typedef struct cvy_schedule {
-    int64_t batch; /**< samples of this rank an iteration */
+    int64_t batch; /**< samples of this rank an iteration, at least 1 */
+    cvy_interval samples; /**< these of the batch of all ranks. Empty on ranks beyond a last batch that is smaller than
+                               the sample axis: they take one sample that counts for nothing, as all others must not
+                               wait for them in vain */
     int micro_batches; /**< parts that the batch goes through in, balanced, one after the other; 1: whole */
     bool training;
     int steps, buffers, ops, uses, dependencies, regions, exchanges, messages;
@@ -165,7 +178,8 @@ typedef struct cvy_schedule {
     int input_buffer, label_buffer; /**< what the runtime fills, of the last micro-batch; -1 */
     int output_buffer, loss_buffer; /**< what it reads, of the last micro-batch; -1 */
     cvy_memory_plan memory;
-    int step_capacity, buffer_capacity, op_capacity, use_capacity, dependency_capacity;
+    int step_capacity, buffer_capacity, op_capacity, use_capacity, dependency_capacity, exchange_capacity;
+    int message_capacity;
 } cvy_schedule;
 
 /** Release what a schedule owns and empty it. */
@@ -173,6 +187,9 @@ void cvy_schedule_clear(cvy_schedule *schedule);
 
 /** The buffer whose memory a buffer lies on: itself, or the end of its chain of aliases. */
 int cvy_schedule_root(const cvy_schedule *schedule, int buffer);
+
+/** Bytes from the begin of that memory to a buffer on it. */
+int64_t cvy_schedule_alias_offset(const cvy_schedule *schedule, int buffer);
 
 /** Samples [begin, end) of the batch that a micro-batch takes. Cannot fail. */
 cvy_interval cvy_schedule_micro_batch(const cvy_schedule *schedule, int micro_batch);

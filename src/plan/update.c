@@ -34,18 +34,24 @@ static cvy_status add_parameter(cvy_builder *b, int index)
                          .layer = p->layer,
                          .parameter = index,
                          .part = -1,
-                         .tensor = cvy_layout_parameter(p, b->plan->options.dtype, format),
+                         .tensor = {.dtype = b->plan->options.dtype, .format = format},
                          .alias_of = -1,
                          .persistent = true};
+    cvy_seat_describe_parameter(&b->seat, b->model, index, &buffer);
+    if (cvy_shape_elements(&buffer.tensor.shape) == 0) {
+        return CVY_OK; /* another rank has all of it */
+    }
     return cvy_builder_add_buffer(b, &buffer, &b->parameter[index]);
 }
 
 /* A slot of the loader: images, then labels, each rounded up to whole cache lines; always f32 and i32, raw. */
 static cvy_status add_slot(cvy_builder *b, int slot)
 {
-    cvy_tensor x = cvy_layout_output(&b->model->layer[0], b->plan->options.batch, CVY_F32, CVY_FORMAT_PLAIN);
+    cvy_tensor x = cvy_builder_activation(b, 0, CVY_CONTENT_BATCH, CVY_FORMAT_PLAIN).tensor;
+    x.dtype = CVY_F32;
+    x.shape.extent[0] = cvy_plan_count_samples(b->plan, b->plan->options.batch);
     int64_t bytes = cvy_round_up(cvy_tensor_bytes(&x), 64) +
-                    cvy_round_up(b->plan->options.batch * b->plan->options.label_bytes, 64);
+                    cvy_round_up(x.shape.extent[0] * b->plan->options.label_bytes, 64);
     cvy_buffer buffer = {.role = CVY_BUFFER_DATA,
                          .content = CVY_CONTENT_BATCH,
                          .layer = -1,
@@ -67,13 +73,13 @@ cvy_status cvy_build_persistent(cvy_builder *b)
     int moments = options->training ? cvy_optimizer_moments(&options->optimizer) : 0;
     for (int part = 0; part < moments; part++) {
         for (int i = 0; i < b->model->parameters; i++) {
-            if (b->model->parameter[i].spec.trainable) {
+            if (b->model->parameter[i].spec.trainable && b->parameter[i] >= 0) {
                 CVY_TRY(add_moment(b, i, part));
             }
         }
     }
     for (int i = 0; i < b->model->parameters && options->training && options->average > 0.0; i++) {
-        CVY_TRY(add_average(b, i));
+        CVY_TRY(b->parameter[i] >= 0 ? add_average(b, i) : CVY_OK);
     }
     for (int i = 0; i < options->data_slots; i++) {
         CVY_TRY(add_slot(b, i));
@@ -245,18 +251,21 @@ static cvy_status build_averages(cvy_builder *b)
     return CVY_OK;
 }
 
+cvy_status cvy_build_parameter_update(cvy_builder *b, int parameter)
+{
+    const shared_totals none = {.scale = -1, .squares = -1};
+    cvy_op_kind op = cvy_optimizer_get_rule(b->plan->options.optimizer.kind)->op;
+    return is_updated(b, parameter) ? add_rule_step(b, op, parameter, &none, -1) : CVY_OK;
+}
+
 cvy_status cvy_build_layer_update(cvy_builder *b, int layer)
 {
     const cvy_layer *l = &b->model->layer[layer];
-    const cvy_optimizer *optimizer = &b->plan->options.optimizer;
-    const shared_totals none = {.scale = -1, .squares = -1};
-    if (b->micro_batch + 1 < b->schedule->micro_batches || !cvy_optimizer_is_local(optimizer)) {
+    if (b->micro_batch + 1 < b->schedule->micro_batches || !cvy_optimizer_is_local(&b->plan->options.optimizer)) {
         return CVY_OK;
     }
     for (int i = l->first_parameter; i < l->first_parameter + l->parameters; i++) {
-        if (is_updated(b, i)) {
-            CVY_TRY(add_rule_step(b, cvy_optimizer_get_rule(optimizer->kind)->op, i, &none, -1));
-        }
+        CVY_TRY(cvy_bucket_axes(b, i) == 0 ? cvy_build_parameter_update(b, i) : CVY_OK);
     }
     return CVY_OK;
 }
@@ -282,7 +291,9 @@ static cvy_status build_rules(cvy_builder *b)
 
 cvy_status cvy_build_update(cvy_builder *b)
 {
+    CVY_TRY(cvy_bucket_close_all(b));
     CVY_TRY(build_commits(b));
+    CVY_TRY(cvy_bucket_update(b));
     if (!cvy_optimizer_is_local(&b->plan->options.optimizer)) {
         CVY_TRY(build_rules(b));
     }

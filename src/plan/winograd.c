@@ -33,10 +33,10 @@ bool cvy_builder_goes_by_winograd(const cvy_builder *b, int layer, cvy_op_pass p
     cvy_plan_options options = b->plan->options;
     cvy_layout_question question = {.model = b->model, .options = &options, .layer = &b->model->layer[layer]};
     cvy_op op = {0};
-    if (!(formats->winograd >> pass & 1u)) {
+    if (b->seat.axes > 0 || !(formats->winograd >> pass & 1u)) { /* formats were measured on whole layers */
         return false;
     }
-    options.batch = b->batch;
+    options.batch = b->seat.samples.end - b->seat.samples.begin;
     cvy_format weight = pass == CVY_PASS_BACKWARD_WEIGHTS ? formats->gradient : formats->weight;
     cvy_layout_make_op(&question, pass, formats, weight, &op);
     op.params.window.winograd = true;

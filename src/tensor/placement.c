@@ -139,12 +139,23 @@ cvy_intervals cvy_placement_share(const cvy_placement *placement, int dim, int64
     return share;
 }
 
+/* Whether two splits are said in the same words: then nobody need go through the ranks. */
+static bool is_said_alike(const cvy_placement *a, const cvy_placement *b)
+{
+    bool alike = a->segments == b->segments;
+    for (int i = 0; alike && i < a->segments; i++) {
+        const cvy_segment *x = &a->segment[i], *y = &b->segment[i];
+        alike = x->begin == y->begin && x->extent == y->extent && x->unit == y->unit && x->border == y->border;
+    }
+    return alike;
+}
+
 bool cvy_placement_equal(const cvy_placement *a, const cvy_placement *b)
 {
     if (a->placing != b->placing || a->dim != b->dim || a->parts != b->parts) {
         return false;
     }
-    if (a->placing != CVY_PLACING_SPLIT) {
+    if (a->placing != CVY_PLACING_SPLIT || is_said_alike(a, b)) {
         return true;
     }
     int64_t extent = get_end(a);

@@ -58,6 +58,10 @@ typedef struct test_shape {
 #define ADAM(decay)        \
     {.kind = CVY_OP_ADAM, \
      .params.optimizer = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = decay}}
+#define GLOBAL(count) {.kind = CVY_OP_POOL_GLOBAL, .params.global.positions = count}
+#define PICK(along, ...) {.kind = CVY_OP_PICK, .params.pick = {.dim = along, .intervals = __VA_ARGS__}}
+#define FRAME(d, h, w, od, oh, ow) {.kind = CVY_OP_FRAME, .params.frame = {{d, h, w}, {od, oh, ow}}}
+#define OF_POSITIONS(count) {.kind = CVY_OP_SOFTMAX_CROSS_ENTROPY, .params.loss = {.positions = count}}
 #define SLICE(channel) {.kind = CVY_OP_SLICE, .params.slice.first = channel}
 #define GROUP_NORM(g) {.kind = CVY_OP_GROUP_NORM, .params.group = {.epsilon = 1e-5, .groups = g}}
 #define RESPONSE(size_, alpha_, beta_, k_)   \
@@ -211,6 +215,15 @@ static const test_shape test_shapes[] = {
     CASE("concat of 4", {.kind = CVY_OP_CONCAT}, DIMS(3, 5, 3, 7), .others = {1, 19, 3}, .filters = 28),
     CASE("concat 3-D", {.kind = CVY_OP_CONCAT}, DIMS(1, 8, 3, 2, 5), .others = {3}, .filters = 11),
     CASE("concat of vectors", {.kind = CVY_OP_CONCAT}, DIMS(4, 9), .others = {2, 6}, .filters = 17),
+    CASE("global pooling of a share", GLOBAL(60), DIMS(2, 9, 5, 6)),
+    CASE("cross-entropy of a share of pixels", OF_POSITIONS(100), DIMS(3, 5, 6, 7), .samples = 2),
+    CASE("pick of channels", PICK(1, {2, {{1, 4}, {9, 13}}}), DIMS(2, 13, 5, 3)),
+    CASE("pick of rows", PICK(2, {1, {{2, 5}}}), DIMS(2, 6, 5, 3)),
+    CASE("pick of columns, 3-D", PICK(4, {2, {{0, 1}, {3, 5}}}), DIMS(1, 3, 3, 2, 5)),
+    CASE("pick of a vector's", PICK(1, {1, {{9, 17}}}), DIMS(4, 17)),
+    CASE("frame around", FRAME(0, -1, -2, 1, 7, 6), DIMS(2, 9, 5, 3)),
+    CASE("frame of a part", FRAME(0, 2, 0, 1, 3, 3), DIMS(2, 6, 5, 3)),
+    CASE("frame aside, 3-D", FRAME(-2, 1, 0, 3, 4, 4), DIMS(1, 3, 3, 4, 5)),
     CASE("slice from the first", SLICE(0), DIMS(2, 7, 5, 3), .filters = 13),
     CASE("slice to the last", SLICE(7), DIMS(2, 6, 5, 3), .filters = 13),
     CASE("slice of whole blocks", SLICE(16), DIMS(2, 8, 4, 5), .filters = 35),

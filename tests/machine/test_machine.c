@@ -47,7 +47,7 @@ static const char everything[] =
     "  - {collective: all-reduce, algorithm: double-tree, level: outer, up-to: 4 MB, up-to-ranks: 64, call: 7 us,\n"
     "     for: gradients, latency: 9 us, bandwidth: 6 GB/s}\n"
     "  - {collective: all-to-all, algorithm: pairwise, level: any}\n"
-    "  - {collective: point-to-point, level: inner, for: space, call: 3 us}\n"
+    "  - {collective: point-to-point, level: inner, for: space, call: 3 us, rails: 2}\n"
     "nccl: {pcie: yes, ampere: yes, amd: yes, channels: 4}\n"
     "storage: {read: 1 GB/s, total: 20 GB/s}\n"
     "execution: {framework: f 1.0, release: r 2, fuse: none, overlap: yes, bucket: 25 MiB, pack: 42 us,\n"
@@ -191,6 +191,7 @@ static void test_every_key_arrives(void **state)
     assert_true(m->collective[1].level == CVY_ANY && m->collective[1].collective == CVY_COLLECTIVE_ALL_TO_ALL);
     assert_true(m->collective[0].traffic == CVY_TRAFFIC_GRADIENTS && m->collective[1].traffic == CVY_ANY);
     assert_true(m->collective[2].algorithm == CVY_ANY && m->collective[2].traffic == CVY_TRAFFIC_SPACE);
+    assert_true(m->collective[2].rails == 2 && m->collective[0].rails == 0);
     assert_true(m->nccl.pcie && m->nccl.ampere && m->nccl.amd && m->nccl.channels == 4);
     assert_true(m->storage.total_Bps == 2e10 && m->execution.bucket_bytes == 25 * 1048576);
     assert_int_equal(m->execution.managed_memory, 1u << CVY_STRATEGY_SPATIAL | 1u << CVY_STRATEGY_FILTER);
@@ -257,9 +258,15 @@ static void test_shipped_figures_have_sources(void **state)
             assert_non_null(cvy_machine_find_source(m, &m->level[j].latency_s));
             assert_non_null(cvy_machine_find_source(m, &m->level[j].bandwidth_Bps));
             assert_true(m->level[j].ports == 1 || cvy_machine_find_source(m, &m->level[j].ports));
+            assert_true(m->level[j].rails == 1 || cvy_machine_find_source(m, &m->level[j].rails));
         }
         for (int j = 0; j < m->collectives; j++) {
-            assert_non_null(cvy_machine_find_source(m, &m->collective[j].algorithm));
+            const cvy_collective_rule *rule = &m->collective[j];
+            assert_true(rule->algorithm == CVY_ANY || cvy_machine_find_source(m, &rule->algorithm));
+            assert_true(rule->call_s == 0 || cvy_machine_find_source(m, &rule->call_s));
+            assert_true(rule->latency_s == 0 || cvy_machine_find_source(m, &rule->latency_s));
+            assert_true(rule->bandwidth_Bps == 0 || cvy_machine_find_source(m, &rule->bandwidth_Bps));
+            assert_true(rule->rails == 0 || cvy_machine_find_source(m, &rule->rails));
         }
         cvy_machine_destroy(&m);
     }

@@ -81,6 +81,8 @@ static const struct {
     {"algorithm: ring", "algorithm: magic", 17, "collectives 1: algorithm: found 'magic', expected one of any, ring"},
     {"algorithm: ring, ", "algorithm: pairwise, ", 17,
      "collectives 1: algorithm: pairwise is no algorithm of all-reduce"},
+    {"algorithm: ring, ", "algorithm: ring, rails: 2, ", 17,
+     "collectives 1: rails: found them for all-reduce, expected them for point-to-point alone"},
     {"level: bus", "level: bsu", 17, "collectives 1: level: unknown 'bsu'; did you mean 'bus'?"},
     /* levels */
     {"connects: bus", "connects: net", 15, "links 2: level net connects 'net', which is itself: levels stand from"},

@@ -132,7 +132,8 @@ static void test_flop_of_a_relu_in_an_op(void **state)
 
 static bool only_moves(const cvy_op *op)
 {
-    return op->kind == CVY_OP_REORDER || op->kind == CVY_OP_CONCAT || (op->kind == CVY_OP_SLICE && !op->relu);
+    return op->kind == CVY_OP_REORDER || op->kind == CVY_OP_CONCAT || op->kind == CVY_OP_PICK ||
+           op->kind == CVY_OP_FRAME || (op->kind == CVY_OP_SLICE && !op->relu);
 }
 
 /* What only moves computes nothing; the fused batch norm costs what its parts cost. */

@@ -44,6 +44,11 @@ static void test_halos_in_a_node(void **state)
     assert_seconds(halo_s(&machine, make_mesh(16, 4, 1, 1), CVY_AXIS_HEIGHT), 1e-6 + 200e-6);
     machine.level[0].ports = 3;
     assert_seconds(halo_s(&machine, make_mesh(16, 4, 1, 1), CVY_AXIS_HEIGHT), 1e-6 + 100e-6);
+    /* Both by all three links, or where a rule says so by one each. */
+    machine.level[0].rails = 3;
+    assert_seconds(halo_s(&machine, make_mesh(16, 4, 1, 1), CVY_AXIS_HEIGHT), 1e-6 + 2e6 / 30e9);
+    add_rule(&machine, CVY_COLLECTIVE_POINT_TO_POINT, CVY_ANY)->rails = 1;
+    assert_seconds(halo_s(&machine, make_mesh(16, 4, 1, 1), CVY_AXIS_HEIGHT), 1e-6 + 100e-6);
 }
 
 /* 16 along the height, 4 a node: one rank at either border sends 1 MB out of the node, by a link each. */

@@ -59,6 +59,12 @@ static block_loss judge_block(const cvy_cpu_map *map, const float *x, const int3
     return found;
 }
 
+/* Positions of a whole sample. */
+static double divide_by(const cvy_op *op, const cvy_cpu_map *map)
+{
+    return (double)(op->params.loss.positions ? op->params.loss.positions : map->positions);
+}
+
 static cvy_status run_forward(const cvy_cpu_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
 {
     const cvy_op *op = &kernel->base.op;
@@ -87,7 +93,7 @@ static cvy_status run_forward(const cvy_cpu_kernel *kernel, void *const *operand
         sum += losses[i].loss;
         correct += losses[i].correct;
     }
-    loss[0] = run->loss_scale * sum / (double)map.positions;
+    loss[0] = run->loss_scale * sum / divide_by(op, &map);
     loss[1] = correct;
     return CVY_OK;
 }
@@ -109,7 +115,7 @@ static cvy_status run_backward(const cvy_cpu_kernel *kernel, void *const *operan
     float *dx = operand[2];
     cvy_cpu_map map = cvy_cpu_map_get(&kernel->base.op);
     double smoothing = kernel->base.op.params.loss.smoothing, spread = smoothing / (double)map.classes;
-    double scale = run->loss_scale / (double)map.positions;
+    double scale = run->loss_scale / divide_by(&kernel->base.op, &map);
     CVY_TRY(cvy_cpu_map_check(&map, label, run->samples));
 #pragma omp parallel for schedule(static) if (kernel->elements > CVY_CPU_SERIAL_ELEMENTS)
     for (int64_t i = 0; i < map.samples * map.blocks; i++) {

@@ -18,7 +18,13 @@ static cvy_walk start_walk(const cvy_columns *columns, const cvy_strip *strip, i
                       .last = (sample + 1) * columns->area};
 }
 
-static void mean_of_unit(const cvy_columns *columns, const float *x, int64_t index, float *y)
+/* Of a whole sample. */
+static double count_positions(const cvy_op *op, const cvy_columns *columns)
+{
+    return (double)(op->params.global.positions ? op->params.global.positions : columns->area);
+}
+
+static void mean_of_unit(const cvy_columns *columns, double positions, const float *x, int64_t index, float *y)
 {
     int64_t sample = index / columns->strips;
     cvy_strip strip = cvy_columns_strip(columns, index % columns->strips);
@@ -39,7 +45,7 @@ static void mean_of_unit(const cvy_columns *columns, const float *x, int64_t ind
         }
     }
     for (int64_t i = 0; i < strip.valid; i++) {
-        y[strip.channel + i] = (float)(all[i] / (double)columns->area);
+        y[strip.channel + i] = (float)(all[i] / positions);
     }
 }
 
@@ -50,13 +56,14 @@ static cvy_status run_forward(const cvy_cpu_kernel *kernel, void *const *operand
     const cvy_columns *columns = &kernel->columns;
     const float *x = operand[0];
     float *y = operand[1];
+    double positions = count_positions(&kernel->base.op, columns);
     int64_t pitch = padded_channels(&kernel->base.op.operand[1].tensor);
     if (pitch != columns->channels) {
         memset(y, 0, (size_t)(columns->samples * pitch) * sizeof *y);
     }
 #pragma omp parallel for schedule(static) if (kernel->elements > CVY_CPU_SERIAL_ELEMENTS)
     for (int64_t index = 0; index < columns->samples * columns->strips; index++) {
-        mean_of_unit(columns, x, index, y + index / columns->strips * pitch);
+        mean_of_unit(columns, positions, x, index, y + index / columns->strips * pitch);
     }
     return CVY_OK;
 }
@@ -70,12 +77,13 @@ CVY_VECTOR static void copy_masked(const float *x, const float *row, float *dx, 
 }
 
 /* Each position of a sample gets its share of the gradient of the mean, but where @p x, if any, is a relu's 0. */
-static void spread_unit(const cvy_columns *columns, const float *dy, int64_t index, const float *x, float *dx)
+static void spread_unit(const cvy_columns *columns, double positions, const float *dy, int64_t index, const float *x,
+                        float *dx)
 {
     cvy_strip strip = cvy_columns_strip(columns, index % columns->strips);
     float row[CVY_COLUMNS_WIDTH];
     for (int64_t i = 0; i < strip.lanes; i++) {
-        row[i] = i < strip.valid ? dy[strip.channel + i] / (float)columns->area : 0;
+        row[i] = i < strip.valid ? dy[strip.channel + i] / (float)positions : 0;
     }
     cvy_columns_repeat(&strip, row);
     cvy_walk walk = start_walk(columns, &strip, index / columns->strips);
@@ -99,11 +107,12 @@ static cvy_status run_backward(const cvy_cpu_kernel *kernel, void *const *operan
     const cvy_columns columns = cvy_columns_get(&op->operand[op->operands - 1].tensor);
     const float *dy = operand[0], *x = op->relu ? operand[1] : NULL;
     float *dx = operand[op->operands - 1];
+    double positions = count_positions(op, &columns);
     int64_t pitch = padded_channels(&op->operand[0].tensor);
     bool large = columns.samples * columns.sample_stride > CVY_CPU_SERIAL_ELEMENTS;
 #pragma omp parallel for schedule(static) if (large)
     for (int64_t index = 0; index < columns.samples * columns.strips; index++) {
-        spread_unit(&columns, dy + index / columns.strips * pitch, index, x, dx);
+        spread_unit(&columns, positions, dy + index / columns.strips * pitch, index, x, dx);
     }
     return CVY_OK;
 }

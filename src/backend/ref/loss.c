@@ -50,13 +50,20 @@ static void take_position(const cvy_ref_kernel *kernel, int64_t n, const int64_t
     }
 }
 
+/* Positions of a whole sample. */
+static double divide_by(const cvy_ref_kernel *kernel, const cvy_ref_tensor *x)
+{
+    int64_t said = kernel->base.op.params.loss.positions;
+    return (double)(said ? said : cvy_ref_count_positions(x));
+}
+
 cvy_status cvy_ref_cross_entropy_forward(const cvy_ref_kernel *kernel, const cvy_run *run)
 {
     const cvy_ref_tensor *x = cvy_ref_find(kernel, CVY_ROLE_X);
     const cvy_ref_tensor *probability = cvy_ref_find(kernel, CVY_ROLE_PROBABILITY); /* NULL in inference */
     const int32_t *label = cvy_ref_find(kernel, CVY_ROLE_LABEL)->data;
     double *loss = cvy_ref_find(kernel, CVY_ROLE_LOSS)->data;
-    double positions = (double)cvy_ref_count_positions(x);
+    double positions = divide_by(kernel, x);
     double sum = 0.0, correct = 0.0;
     for (int64_t n = 0; n < x->extent[CVY_REF_N]; n++) {
         bool valid = n < run->samples;
@@ -81,7 +88,7 @@ cvy_status cvy_ref_cross_entropy_data(const cvy_ref_kernel *kernel, const cvy_ru
     const cvy_ref_tensor *dx = cvy_ref_find(kernel, CVY_ROLE_DX);
     const int32_t *label = cvy_ref_find(kernel, CVY_ROLE_LABEL)->data;
     double smoothing = kernel->base.op.params.loss.smoothing;
-    double scale = run->loss_scale / (double)cvy_ref_count_positions(dx);
+    double scale = run->loss_scale / divide_by(kernel, dx);
     for (int64_t n = 0; n < dx->extent[CVY_REF_N]; n++) {
         int64_t position[3] = {0, 0, 0};
         do {

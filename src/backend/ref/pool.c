@@ -248,6 +248,12 @@ cvy_status cvy_ref_pool_average_data(const cvy_ref_kernel *kernel, const cvy_run
     return CVY_OK;
 }
 
+static double divide_by(const cvy_ref_kernel *kernel, const int64_t in[3])
+{
+    int64_t said = kernel->base.op.params.global.positions;
+    return (double)(said ? said : in[0] * in[1] * in[2]);
+}
+
 cvy_status cvy_ref_pool_global_forward(const cvy_ref_kernel *kernel, const cvy_run *run)
 {
     const cvy_ref_tensor *x = cvy_ref_find(kernel, CVY_ROLE_X);
@@ -263,7 +269,7 @@ cvy_status cvy_ref_pool_global_forward(const cvy_ref_kernel *kernel, const cvy_r
             do {
                 sum += cvy_ref_load(x, plane + cvy_ref_point(x, CVY_REF_D, i));
             } while (cvy_ref_next(i, in));
-            cvy_ref_store(y, cvy_ref_plane(y, n, c), sum / (double)(in[0] * in[1] * in[2]));
+            cvy_ref_store(y, cvy_ref_plane(y, n, c), sum / divide_by(kernel, in));
         }
     }
     return CVY_OK;
@@ -279,7 +285,7 @@ cvy_status cvy_ref_pool_global_data(const cvy_ref_kernel *kernel, const cvy_run 
     (void)run;
     for (int64_t n = 0; n < dx->extent[CVY_REF_N]; n++) {
         for (int64_t c = 0; c < dx->extent[CVY_REF_C]; c++) {
-            double share = cvy_ref_load(dy, cvy_ref_plane(dy, n, c)) / (double)(in[0] * in[1] * in[2]);
+            double share = cvy_ref_load(dy, cvy_ref_plane(dy, n, c)) / divide_by(kernel, in);
             int64_t i[3] = {0, 0, 0};
             do {
                 cvy_ref_store(dx, cvy_ref_plane(dx, n, c) + cvy_ref_point(dx, CVY_REF_D, i),

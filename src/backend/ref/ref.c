@@ -157,6 +157,14 @@ static const cvy_ref_compute computes[CVY_OP_KIND_COUNT][CVY_PASS_COUNT] = {
         {
             [CVY_PASS_BACKWARD_DATA] = cvy_ref_slice,
         },
+    [CVY_OP_PICK] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_pick,
+        },
+    [CVY_OP_FRAME] =
+        {
+            [CVY_PASS_FORWARD] = cvy_ref_frame,
+        },
     [CVY_OP_GROUP_NORM] =
         {
             [CVY_PASS_FORWARD] = cvy_ref_group_norm_forward,

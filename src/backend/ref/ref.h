@@ -197,6 +197,8 @@ double cvy_ref_load_gradient(const cvy_ref_gradient *gradient, int64_t i);
 
 cvy_status cvy_ref_concat(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_slice(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_pick(const cvy_ref_kernel *kernel, const cvy_run *run);
+cvy_status cvy_ref_frame(const cvy_ref_kernel *kernel, const cvy_run *run);
 
 cvy_status cvy_ref_group_norm_forward(const cvy_ref_kernel *kernel, const cvy_run *run);
 cvy_status cvy_ref_group_norm_backward(const cvy_ref_kernel *kernel, const cvy_run *run);
