@@ -8,9 +8,12 @@
 
 #include "oracle/limits_internal.h"
 
-/* So much of a rate that nothing is left of the seconds it takes; what whole numbers are multiplied by at most; how
- * close to the threshold a factor is found, and in how many estimates at most. */
-static const double ideal_factor = 1e6, whole_factor = 64, factor_tolerance = 0.01, least_step = 0.05;
+/*
+ * So much of a rate that nothing is left of the seconds it takes; what whole numbers are multiplied by at most; how
+ * close to the threshold a share must come, of the threshold; which part of an interval a step moves by at least, and
+ * how many steps there are at most.
+ */
+static const double ideal_factor = 1e6, whole_factor = 64, share_tolerance = 0.005, least_step = 0.05;
 enum { MOST_STEPS = 9 };
 
 static const int ports_for_all = 1 << 24; /* more than any machine has devices */
@@ -196,11 +199,12 @@ typedef struct point {
     double inverse, share;
 } point;
 
-/* Between @p over, where the share is over the threshold, and @p gone, where it is not. */
+/* Between @p over, where the share is over the threshold, and @p gone, where it is not; that moves to the border. */
 static cvy_status narrow_rate(const cvy_what_ifs *w, const cvy_limit_rule *rule, cvy_change change, point over,
                               point *gone)
 {
-    for (int step = 0; step < MOST_STEPS && over.inverse - gone->inverse > factor_tolerance * over.inverse; step++) {
+    double close = share_tolerance * rule->threshold;
+    for (int step = 0; step < MOST_STEPS && fabs(gone->share - rule->threshold) > close; step++) {
         double width = over.inverse - gone->inverse;
         double part = (rule->threshold - gone->share) / (over.share - gone->share);
         point p = {.inverse = gone->inverse + width * fmin(fmax(part, least_step), 1.0 - least_step)};
@@ -208,7 +212,7 @@ static cvy_status narrow_rate(const cvy_what_ifs *w, const cvy_limit_rule *rule,
         attempt a;
         CVY_TRY(try_change(w, rule, change, 1.0 / p.inverse, &priced, &a));
         p.share = a.share;
-        if (a.possible && p.share <= rule->threshold) {
+        if (a.possible && p.share <= rule->threshold + close) {
             *gone = p;
         } else {
             over = p;
