@@ -23,6 +23,8 @@ void cvy_limits_append(char *text, size_t room, const char *format, ...)
     va_end(arguments);
 }
 
+#define TIME_THRESHOLD 0.10
+
 static double divide(double part, double whole) { return whole > 0 ? part / whole : 0.0; }
 
 /* ---- communication ---- */
@@ -72,12 +74,8 @@ static cvy_status measure_point_to_point(const cvy_limits_case *now, const cvy_e
 
 static cvy_status measure_congestion(const cvy_limits_case *now, const cvy_estimate *e, cvy_measure *m)
 {
-    double communication_s = 0.0;
-    for (int i = 0; i < CVY_PHASE_COUNT; i++) {
-        communication_s += e->communication[i].seconds;
-    }
-    if (communication_s == 0.0) {
-        return CVY_OK;
+    if (e->exposed_communication_s <= TIME_THRESHOLD * e->iteration_s) {
+        return CVY_OK; /* no more than that could be saved */
     }
     cvy_estimate alone;
     char shared[CVY_UNIT_TEXT], iteration[CVY_UNIT_TEXT];
@@ -177,22 +175,31 @@ static cvy_status measure_ranks(const cvy_limits_case *now, const cvy_estimate *
 /* ---- the rules ---- */
 
 static const cvy_limit_rule rules[CVY_MAX_LIMITS] = {
-    {"gradient exchange", 0.10,
+    {"gradient exchange",
+     TIME_THRESHOLD,
      {CVY_CHANGE_LINK_BANDWIDTH, CVY_CHANGE_LINK_LATENCY, CVY_CHANGE_OVERLAP, CVY_CHANGE_COUNT},
      measure_gradient_exchange},
-    {"layer-wise communication", 0.10,
-     {CVY_CHANGE_LINK_BANDWIDTH, CVY_CHANGE_LINK_LATENCY, CVY_CHANGE_COUNT}, measure_layerwise},
-    {"P2P communication", 0.10,
-     {CVY_CHANGE_LINK_BANDWIDTH, CVY_CHANGE_LINK_LATENCY, CVY_CHANGE_COUNT}, measure_point_to_point},
-    {"network congestion", 0.10, {CVY_CHANGE_LINK_BANDWIDTH, CVY_CHANGE_COUNT}, measure_congestion},
-    {"I/O and staging", 0.10,
-     {CVY_CHANGE_STORAGE, CVY_CHANGE_LINK_BANDWIDTH, CVY_CHANGE_STAGING, CVY_CHANGE_COUNT}, measure_io},
+    {"layer-wise communication",
+     TIME_THRESHOLD,
+     {CVY_CHANGE_LINK_BANDWIDTH, CVY_CHANGE_LINK_LATENCY, CVY_CHANGE_COUNT},
+     measure_layerwise},
+    {"P2P communication",
+     TIME_THRESHOLD,
+     {CVY_CHANGE_LINK_BANDWIDTH, CVY_CHANGE_LINK_LATENCY, CVY_CHANGE_COUNT},
+     measure_point_to_point},
+    {"network congestion", TIME_THRESHOLD, {CVY_CHANGE_LINK_BANDWIDTH, CVY_CHANGE_COUNT}, measure_congestion},
+    {"I/O and staging",
+     TIME_THRESHOLD,
+     {CVY_CHANGE_STORAGE, CVY_CHANGE_LINK_BANDWIDTH, CVY_CHANGE_STAGING, CVY_CHANGE_COUNT},
+     measure_io},
     {"memory redundancy", 0.50, {CVY_CHANGE_SHARDING, CVY_CHANGE_COUNT}, measure_redundancy},
-    {"fragmentation", 0.10, {CVY_CHANGE_COUNT}, measure_fragmentation},
+    {"fragmentation", TIME_THRESHOLD, {CVY_CHANGE_COUNT}, measure_fragmentation},
     {"weight update", 0.05, {CVY_CHANGE_MEMORY_BANDWIDTH, CVY_CHANGE_SHARDING, CVY_CHANGE_COUNT}, measure_update},
-    {"workload balance", 0.10, {CVY_CHANGE_MICRO_BATCHES, CVY_CHANGE_COUNT}, measure_balance},
-    {"computation redundancy", 0.10,
-     {CVY_CHANGE_PEAK, CVY_CHANGE_MEMORY_BANDWIDTH, CVY_CHANGE_COUNT}, measure_computation},
+    {"workload balance", TIME_THRESHOLD, {CVY_CHANGE_MICRO_BATCHES, CVY_CHANGE_COUNT}, measure_balance},
+    {"computation redundancy",
+     TIME_THRESHOLD,
+     {CVY_CHANGE_PEAK, CVY_CHANGE_MEMORY_BANDWIDTH, CVY_CHANGE_COUNT},
+     measure_computation},
     {"number of ranks", 0.50, {CVY_CHANGE_BATCH, CVY_CHANGE_COUNT}, measure_ranks},
 };
 

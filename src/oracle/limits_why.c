@@ -167,7 +167,9 @@ static void say_pick_is_better(const reasoning *r, const char *name)
     say(r, "%s is %.0f %% %s than data", name, 100 * better, get_better(r));
     say_figures(r, pick, data);
     say_because(r, data, pick);
-    say(r, ", %s the error bar of %.0f %%", better > error ? "outside" : "inside", 100 * error);
+    if (!is_memory(r)) { /* bytes are counted */
+        say(r, ", %s the error bar of %.0f %%", better > error ? "outside" : "inside", 100 * error);
+    }
 }
 
 /* The first that is data parallelism and has a reason; NULL where there is none. */
