@@ -235,6 +235,10 @@ static void test_more_ranks_than_devices_are_refused(void **state)
     cvy_mesh mesh = make_mesh(1025, 1, 1, 1);
     assert_int_equal(cvy_network_setup(&machine, &mesh, &network), CVY_ERR_INFEASIBLE);
     assert_string_equal(cvy_error_message(), "machine by hand has 1024 devices, found 1025 ranks");
+    machine.nodes = machine.devices_per_node = 1;
+    mesh = make_mesh(2, 1, 1, 1);
+    assert_int_equal(cvy_network_setup(&machine, &mesh, &network), CVY_ERR_INFEASIBLE);
+    assert_string_equal(cvy_error_message(), "machine by hand has 1 device, found 2 ranks");
 }
 
 int main(void)
