@@ -242,8 +242,9 @@ cvy_compute_estimate cvy_compute_estimate_op(const cvy_compute *compute, const c
         estimate.error = said.inside ? said.error : fmax(said.error, rate->error);
         estimate.seconds = scale_time(compute, &said.roof, said.seconds, flop, bytes);
     } else {
-        double whole = cvy_op_convolves(op->kind) ? fmax(1.0, compute->slice_floor * slices) : 1.0;
-        estimate.seconds = whole * fmax(flop_s, bytes_s) + compute->launch_s;
+        /* A slice by filters or by channels has its share of the work, but more than that of the bytes. */
+        double whole_s = cvy_op_convolves(op->kind) ? fmax(flop_s * slices, bytes_s) : 0.0;
+        estimate.seconds = fmax(fmax(flop_s, bytes_s), compute->slice_floor * whole_s) + compute->launch_s;
     }
     return estimate;
 }
