@@ -88,7 +88,7 @@ static cvy_status close_bucket(cvy_builder *b, unsigned axes)
     measure_bucket(b, &bucket);
     cvy_exchange_spec spec = {
         .step = {CVY_STEP_COLLECTIVE, CVY_PHASE_GRADIENT_EXCHANGE, -1},
-        .stream = b->plan->options.parallel.overlap,
+        .stream = b->plan->options.parallel.overlap ? CVY_STREAM_GRADIENTS : CVY_STREAM_MAIN,
         .exchange = {.collective = CVY_COLLECTIVE_ALL_REDUCE, .axes = axes, .bucket = b->buckets_closed++, .sum = true,
                      .bytes = b->schedule->buffer[bucket.buffer].bytes, .first_message = b->schedule->messages},
         .uses = 1,
