@@ -8,6 +8,7 @@
 
 /** A strategy in its surroundings, as they are or changed. */
 typedef struct cvy_limits_case {
+    const cvy_oracle *oracle; /**< of the machine and the options as they are */
     const cvy_model *model;
     const cvy_machine *machine;
     const cvy_oracle_options *options;

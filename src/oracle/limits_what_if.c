@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "oracle/estimate_internal.h"
 #include "oracle/limits_internal.h"
 
 /*
@@ -144,10 +145,10 @@ typedef struct attempt {
     double leaner; /* of the bytes on a device */
 } attempt;
 
-static cvy_status estimate_copies(const cvy_model *model, const copies *c, cvy_estimate *estimate_out)
+static cvy_status estimate_copies(const cvy_limits_case *now, const copies *c, cvy_estimate *estimate_out)
 {
     cvy_oracle *oracle = NULL;
-    CVY_TRY(cvy_oracle_create(model, &c->machine, &c->options, &oracle));
+    CVY_TRY(cvy_oracle_create_like(now->oracle, now->model, &c->machine, &c->options, &oracle));
     cvy_status status = cvy_oracle_estimate(oracle, &c->question, estimate_out);
     cvy_oracle_destroy(&oracle);
     return status;
@@ -160,7 +161,7 @@ cvy_status cvy_limits_estimate_alone(const cvy_limits_case *now, cvy_estimate *e
         c.machine.level[i].ports = ports_for_all;
         c.machine.level[i].oversubscription = 1.0;
     }
-    return estimate_copies(now->model, &c, estimate_out);
+    return estimate_copies(now, &c, estimate_out);
 }
 
 /* @p priced is asked before a second oracle is, and holds what that says. */
@@ -174,7 +175,7 @@ static cvy_status try_change(const cvy_what_ifs *w, const cvy_limit_rule *rule, 
         return CVY_OK;
     }
     if (!priced->priced) {
-        CVY_TRY(estimate_copies(w->now.model, &c, &priced->estimate));
+        CVY_TRY(estimate_copies(&w->now, &c, &priced->estimate));
         priced->priced = true;
         priced->batch = c.options.batch;
     }
@@ -184,7 +185,8 @@ static cvy_status try_change(const cvy_what_ifs *w, const cvy_limit_rule *rule, 
         return CVY_OK;
     }
     cvy_measure measure = {.share = 0.0};
-    CVY_TRY(rule->measure(&(cvy_limits_case){w->now.model, &c.machine, &c.options, &c.question}, e, &measure));
+    const cvy_limits_case changed = {w->now.oracle, w->now.model, &c.machine, &c.options, &c.question};
+    CVY_TRY(rule->measure(&changed, e, &measure));
     attempt_out->share = measure.share;
     double image_s = e->iteration_s / (double)priced->batch;
     attempt_out->faster = 1.0 - image_s / (w->estimate->iteration_s / (double)w->now.options->batch);
