@@ -47,6 +47,9 @@ typedef struct cvy_priced_rank {
     double send_s, return_s;    /**< to the next stage, and the gradient back; 0 for the last */
 } cvy_priced_rank;
 
+/** Whether a step is what passes between stages. */
+bool cvy_step_passes_stages(const cvy_schedule *schedule, const cvy_step *step);
+
 /** Price the steps of a plan's training schedule: writes estimate_s and estimate_error into them, sums the rest. */
 void cvy_price_steps(cvy_pricing *pricing, cvy_priced_rank *rank);
 
