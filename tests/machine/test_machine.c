@@ -256,6 +256,10 @@ static void test_shipped_figures_have_sources(void **state)
             const double *peak = &m->device.peak_flop_per_s[j];
             assert_true(*peak == 0 || cvy_machine_find_source(m, peak));
         }
+        assert_true(m->device.launch_s == 0 || cvy_machine_find_source(m, &m->device.launch_s));
+        for (int j = 0; j < m->device.efficiencies; j++) {
+            assert_non_null(cvy_machine_find_source(m, &m->device.efficiency[j].bandwidth));
+        }
         for (int j = 0; j < m->levels; j++) {
             assert_non_null(cvy_machine_find_source(m, &m->level[j].endpoints));
             assert_non_null(cvy_machine_find_source(m, &m->level[j].latency_s));
