@@ -219,8 +219,9 @@ class Set:
     def __init__(self, name, release, cases, prior, deviation):
         self.name, self.release, self.cases = name, release, cases
         self.models = sorted({c.row["zoo"] for c in cases})
-        self.values = fit(cases, prior, deviation)
-        unseen = {m: fit([c for c in cases if c.row["zoo"] != m], prior, deviation) for m in self.models}
+        sound = [c for c in cases if "SUSPECT" not in c.row["note"]]  # the others count as errors, but fit nothing
+        self.values = fit(sound, prior, deviation)
+        unseen = {m: fit([c for c in sound if c.row["zoo"] != m], prior, deviation) for m in self.models}
         self.errors = [c.error(self.values) for c in cases]
         self.lefts = [c.error(unseen[c.row["zoo"]]) for c in cases]
 
@@ -236,6 +237,13 @@ class Set:
                 100 * error, 100 * left, re.split("[;,(]", row["note"])[0][:30]))
         print("  mean error %.1f %%, one model left out %.1f %%" % (100 * numpy.mean(self.errors),
                                                                      100 * numpy.mean(self.lefts)))
+
+    def summarise(self, precision):
+        """A row of the table in docs/accuracy.md."""
+        cells = [" ".join([self.name, self.release or precision]), len(self.cases), len(self.models),
+                 "%.1f" % (100 * numpy.mean(self.errors)), "%.1f" % (100 * numpy.mean(self.lefts))]
+        cells += ["%.3g" % v for v in self.values[[0, 1, 2, 4, 3, 5]]] + ["%.3g" % (1e6 * self.values[6])]
+        return "| " + " | ".join(str(cell) for cell in cells) + " |"
 
     def write(self, precision):
         """Lines of a machine file: a rule for each kernel that the cases have, and one for the rest."""
@@ -281,10 +289,10 @@ def fit_chip(chip, cases):
         tied[6] = RELEASE_DEVIATION[6]
         prior = numpy.append(PRIOR[:6], sets[0][1].values[6])
         prior[:3] = [0.35, 0.35, 0.1]  # units of matrices are harder to fill
-        sets.append(("fp16", Set(chip + " mixed", None, mixed, prior, tied)))
+        sets.append(("fp16", Set(chip, None, mixed, prior, tied)))
         for release in sorted({name_release(c.row["note"]) for c in mixed}):
             some = [c for c in mixed if name_release(c.row["note"]) == release]
-            sets.append(("fp16", Set(chip + " mixed", release, some, sets[1][1].values, RELEASE_DEVIATION)))
+            sets.append(("fp16", Set(chip, release, some, sets[1][1].values, RELEASE_DEVIATION)))
     return sets
 
 
@@ -311,7 +319,7 @@ def main():
             some.show()
         for machine in MACHINES[chip] if len(sys.argv) > 3 else []:
             write_machine("%s/%s.yaml" % (sys.argv[3], machine), sets)
-    print()
+    print("\n" + "\n".join(some.summarise(precision) for sets in chips.values() for precision, some in sets) + "\n")
     everything = [pair for chip, sets in chips.items() if chip != "ABCI" for pair in sets]
     summarise("fp32 and tf32", [s for precision, s in everything if precision != "fp16"])
     summarise("mixed precision, one set a chip", [s for p, s in everything if p == "fp16" and not s.release])

@@ -51,8 +51,9 @@ static const char *name_staging(int staging)
 
 static const char *name_strategy(int strategy)
 {
-    static const char *const name[] = {"data",     "spatial",     "filter",       "channel",      "alternating",
-                                       "pipeline", "data+filter", "data+channel", "data+spatial", "data+pipeline"};
+    static const char *const name[] = {"data",         "spatial",     "filter",      "channel",
+                                       "alternating",  "pipeline",    "data+filter", "data+channel",
+                                       "data+spatial", "data+pipeline", "serial"};
     return name[strategy];
 }
 
@@ -236,6 +237,10 @@ static const cvy_machine_field execution_fields[] = {
      .help = "whether outputs that are cut by channels are made whole at once"},
     {.key = "whole-dense", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, whole_dense),
      .help = "whether dense layers are never cut"},
+    {.key = "shard-sums", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, shard_sums),
+     .help = "whether only a rank's share of filters' input gradients is summed"},
+    {.key = "recompute", .type = CVY_MACHINE_SET, .offset = offsetof(cvy_execution, recompute), .names = &strategies,
+     .help = "a list of strategies that make activations again"},
     {.key = "local-norms", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, local_norms),
      .help = "whether batch norms look at a rank's share alone"},
     {.key = "leader-input", .type = CVY_MACHINE_SET, .offset = offsetof(cvy_execution, leader_input),

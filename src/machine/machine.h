@@ -77,6 +77,7 @@ typedef enum cvy_strategy_name {
     CVY_STRATEGY_DATA_CHANNEL,
     CVY_STRATEGY_DATA_SPATIAL,
     CVY_STRATEGY_DATA_PIPELINE,
+    CVY_STRATEGY_SERIAL,
     CVY_STRATEGY_NAME_COUNT
 } cvy_strategy_name;
 
@@ -177,6 +178,9 @@ typedef struct cvy_execution {
     double slice_host_s;            /**< host time of a gathered layer for each piece that is joined or cut */
     bool whole_channels;            /**< outputs of layers cut by channels are made whole at once, on every rank */
     bool whole_dense;               /**< dense layers are never cut */
+    bool shard_sums;                /**< of the gradients that filters' shares make of their input, only a rank's share
+                                         is summed over the ranks */
+    unsigned recompute;             /**< strategies in which activations are made again, whatever is asked */
     bool local_norms;               /**< batch norms take their statistics over a rank's share alone */
     unsigned leader_input;          /**< strategies in which one rank of a group loads its input, so that groups start
                                          apart */

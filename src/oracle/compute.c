@@ -4,12 +4,13 @@
  */
 #include "oracle/compute.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/memory.h"
 #include "oracle/compute_internal.h"
+
+static inline double larger(double a, double b) { return a > b ? a : b; }
 
 /* What a kernel costs on the device, by the first rule that applies. */
 typedef struct rates {
@@ -208,7 +209,7 @@ double cvy_compute_op_bytes(const cvy_compute *compute, const cvy_op *op)
 
 static double roof_s(const cvy_roof *roof, double flop, double bytes)
 {
-    return fmax(flop / roof->flop_per_s, bytes / roof->Bps);
+    return larger(flop / roof->flop_per_s, bytes / roof->Bps);
 }
 
 /* A time of another device: what exceeds the launch goes as the roofs do. */
@@ -239,11 +240,12 @@ cvy_compute_estimate cvy_compute_estimate_op(const cvy_compute *compute, const c
     } else if (compute->predictor_of[kernel][op->pass]) {
         cvy_prediction said = cvy_predictor_run(compute->predictor_of[kernel][op->pass], op, flop, bytes);
         estimate.source = CVY_COMPUTE_PREDICTOR;
-        estimate.error = said.inside ? said.error : fmax(said.error, rate->error);
+        estimate.error = said.inside ? said.error : larger(said.error, rate->error);
         estimate.seconds = scale_time(compute, &said.roof, said.seconds, flop, bytes);
     } else {
-        double whole = cvy_op_convolves(op->kind) ? fmax(1.0, compute->slice_floor * slices) : 1.0;
-        estimate.seconds = whole * fmax(flop_s, bytes_s) + compute->launch_s;
+        /* A slice by filters or by channels has its share of the work, but more than that of the bytes. */
+        double whole_s = cvy_op_convolves(op->kind) ? larger(flop_s * slices, bytes_s) : 0.0;
+        estimate.seconds = larger(larger(flop_s, bytes_s), compute->slice_floor * whole_s) + compute->launch_s;
     }
     return estimate;
 }

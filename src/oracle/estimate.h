@@ -114,15 +114,15 @@ cvy_status cvy_oracle_estimate(cvy_oracle *oracle, const cvy_estimate_question *
 
 /** What an estimate looked at, kept for explanations and timelines: of the slowest rank of each stage. */
 typedef struct cvy_trace_rank {
-    cvy_plan *plan;        /**< its training schedule's steps carry estimate_s and estimate_error */
-    cvy_distribution *distribution;
+    cvy_plan *plan;  /**< its training schedule's steps carry estimate_s and estimate_error */
     int64_t rank;
-    const double *start_s; /**< of each step of the schedule, in one micro-batch of a pipeline */
+    double *start_s; /**< of each step of the schedule; of a pipeline, in one micro-batch */
 } cvy_trace_rank;
 
 typedef struct cvy_trace {
     cvy_estimate estimate;
-    int ranks;             /**< one for each stage */
+    cvy_distribution *distribution; /**< NULL where the strategy is not feasible */
+    int ranks;                      /**< one for each stage */
     cvy_trace_rank *rank;
 } cvy_trace;
 

@@ -119,17 +119,15 @@ void cvy_network_estimate_collective(cvy_network *network, const cvy_network_req
     const cvy_network_group *group = cvy_network_find_group(network, request->axes);
     cvy_network_cost cost = {.level = group->level};
     if (group->ranks > 1) {
-        bool leaders = request->leaders && group->domain_ranks > 1 && group->level >= network->border;
         cost.flows = group->outer.flows;
-        if (leaders) {
+        if (request->leaders && group->domain_ranks > 1 && group->level >= network->border) {
             add_leaders(network, group, request, &cost);
         } else if (group->domain_ranks > 1) {
             add_nested(network, group, request, &cost);
         } else {
             add_flat(network, &group->outer, group->level, group->ranks, request, &cost);
         }
-        /* In and out; by the leaders once more. */
-        cost.latency_s += (leaders ? 4.0 : 2.0) * request->tensors * network->machine->execution.pack_s;
+        cost.latency_s += 2.0 * request->tensors * network->machine->execution.pack_s; /* in and out */
     }
     cost.seconds = cost.latency_s + cost.bytes_s;
     *cost_out = cost;

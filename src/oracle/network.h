@@ -56,7 +56,7 @@ typedef struct cvy_network_request {
     unsigned axes;             /**< of the group: bits of cvy_axis */
     cvy_traffic traffic;
     double bytes;              /**< as cvy_collective_estimate_s() counts them */
-    int tensors;               /**< that are packed for it and unpacked behind it; 0: none */
+    int tensors;               /**< packed for it and unpacked behind it, each time that one is; 0: none */
     bool leaders;              /**< all-reduce inside each node, then by one leader of each */
 } cvy_network_request;
 

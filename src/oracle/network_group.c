@@ -182,8 +182,8 @@ const cvy_network_group *cvy_network_find_group(cvy_network *network, unsigned a
 cvy_status cvy_network_setup(const cvy_machine *machine, const cvy_mesh *mesh, cvy_network *network_out)
 {
     int64_t devices = cvy_machine_devices(machine);
-    CVY_REQUIRE(mesh->ranks <= devices, CVY_ERR_INFEASIBLE, "machine %s has %" PRId64 " devices, found %" PRId64
-                " ranks", machine->name, devices, mesh->ranks);
+    CVY_REQUIRE(mesh->ranks <= devices, CVY_ERR_INFEASIBLE, "machine %s has %" PRId64 " device%s, found %" PRId64
+                " ranks", machine->name, devices, devices == 1 ? "" : "s", mesh->ranks);
     network_out->machine = machine;
     network_out->mesh = *mesh;
     network_out->known = 0;

@@ -6,26 +6,11 @@
 
 #include "base/checked.h"
 
-int64_t cvy_dtype_bytes(cvy_dtype dtype)
-{
-    static const int64_t bytes[CVY_DTYPE_COUNT] = {[CVY_F32] = 4, [CVY_F64] = 8, [CVY_I32] = 4, [CVY_U8] = 1};
-    return bytes[dtype];
-}
-
 const char *cvy_dtype_name(cvy_dtype dtype)
 {
     static const char *const name[CVY_DTYPE_COUNT] = {
         [CVY_F32] = "f32", [CVY_F64] = "f64", [CVY_I32] = "i32", [CVY_U8] = "u8"};
     return name[dtype];
-}
-
-int64_t cvy_shape_elements(const cvy_shape *shape)
-{
-    int64_t elements = shape->dims ? 1 : 0;
-    for (int i = 0; i < shape->dims; i++) {
-        elements *= shape->extent[i];
-    }
-    return elements;
 }
 
 cvy_status cvy_shape_check(const cvy_shape *shape, const char *what)

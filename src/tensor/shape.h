@@ -11,7 +11,7 @@
 typedef enum cvy_dtype { CVY_F32, CVY_F64, CVY_I32, CVY_U8, CVY_DTYPE_COUNT } cvy_dtype;
 
 /** Bytes of one element. Cannot fail. */
-int64_t cvy_dtype_bytes(cvy_dtype dtype);
+static inline int64_t cvy_dtype_bytes(cvy_dtype dtype) { return dtype == CVY_U8 ? 1 : dtype == CVY_F64 ? 8 : 4; }
 
 /** "f32", "f64", "i32", "u8". Cannot fail. */
 const char *cvy_dtype_name(cvy_dtype dtype);
@@ -34,7 +34,14 @@ typedef struct cvy_shape {
                  {__VA_ARGS__}})
 
 /** Product of the extents; 0 dimensions give 0. The shape must have passed cvy_shape_check(). */
-int64_t cvy_shape_elements(const cvy_shape *shape);
+static inline int64_t cvy_shape_elements(const cvy_shape *shape)
+{
+    int64_t elements = shape->dims ? 1 : 0;
+    for (int i = 0; i < shape->dims; i++) {
+        elements *= shape->extent[i];
+    }
+    return elements;
+}
 
 /**
  * Check extents of outside origin: each at least 1, 1 to CVY_MAX_DIMS dimensions, and the bytes of such a tensor in

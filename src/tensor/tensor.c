@@ -126,16 +126,24 @@ cvy_layout cvy_tensor_layout(const cvy_tensor *tensor)
     return layout;
 }
 
-int64_t cvy_tensor_elements(const cvy_tensor *tensor)
+/* As cvy_tensor_layout() counts them, without the strides: the oracle counts millions of tensors. */
+static inline int64_t count_elements(const cvy_tensor *tensor)
 {
-    bool padded = rows[tensor->format].blocks[0] != '\0';
-    return padded ? cvy_tensor_layout(tensor).elements : cvy_shape_elements(&tensor->shape);
+    const format_row *row = &rows[tensor->format];
+    if (row->size == 1) {
+        return cvy_shape_elements(&tensor->shape);
+    }
+    cvy_shape padded = tensor->shape;
+    for (const char *block = row->blocks; *block; block++) {
+        int dim = *block == 'g' ? 0 : (*block == 'i' || *block == 'c') + (tensor->grouped && row->weights);
+        padded.extent[dim] = cvy_round_up(padded.extent[dim], row->size);
+    }
+    return cvy_shape_elements(&padded);
 }
 
-int64_t cvy_tensor_bytes(const cvy_tensor *tensor)
-{
-    return cvy_tensor_elements(tensor) * cvy_dtype_bytes(tensor->dtype);
-}
+int64_t cvy_tensor_elements(const cvy_tensor *tensor) { return count_elements(tensor); }
+
+int64_t cvy_tensor_bytes(const cvy_tensor *tensor) { return count_elements(tensor) * cvy_dtype_bytes(tensor->dtype); }
 
 bool cvy_tensor_equal(const cvy_tensor *a, const cvy_tensor *b)
 {

@@ -53,7 +53,8 @@ static const char everything[] =
     "execution: {framework: f 1.0, release: r 2, fuse: none, overlap: yes, bucket: 25 MiB, pack: 42 us,\n"
     "  host-halos: yes, serial-halos: yes, leader-broadcast: no,\n"
     "  leader-exchange: [data+spatial], staging: leader, layer-host: 300 us, slice-host: 77 us,\n"
-    "  whole-channels: yes, whole-dense: yes, local-norms: yes, leader-input: [data+filter], leader-skew: 0.3,\n"
+    "  whole-channels: yes, whole-dense: yes, local-norms: yes,\n"
+    "  shard-sums: yes, recompute: [serial], leader-input: [data+filter], leader-skew: 0.3,\n"
     "  reserved: 500 MB,\n"
     "  managed-memory: [spatial, filter], managed-over: 200 MB, managed-bandwidth: 4 GB/s}\n";
 
@@ -128,6 +129,7 @@ static void assert_same_execution(const cvy_execution *x, const cvy_execution *y
     assert_true(x->serial_halos == y->serial_halos && x->leader_broadcast == y->leader_broadcast);
     assert_true(x->staging == y->staging && x->layer_host_s == y->layer_host_s);
     assert_true(x->slice_host_s == y->slice_host_s && x->managed_memory == y->managed_memory);
+    assert_true(x->shard_sums == y->shard_sums && x->recompute == y->recompute);
     assert_true(x->whole_channels == y->whole_channels && x->whole_dense == y->whole_dense);
     assert_true(x->local_norms == y->local_norms && x->leader_input == y->leader_input);
     assert_true(x->leader_skew == y->leader_skew && x->reserved_bytes == y->reserved_bytes);
@@ -196,6 +198,7 @@ static void test_every_key_arrives(void **state)
     assert_true(m->storage.total_Bps == 2e10 && m->execution.bucket_bytes == 25 * 1048576);
     assert_int_equal(m->execution.managed_memory, 1u << CVY_STRATEGY_SPATIAL | 1u << CVY_STRATEGY_FILTER);
     assert_true(m->execution.whole_channels && m->execution.whole_dense && m->execution.local_norms);
+    assert_true(m->execution.shard_sums && m->execution.recompute == 1u << CVY_STRATEGY_SERIAL);
     assert_true(m->execution.leader_skew == 0.3 && m->execution.reserved_bytes == 500000000);
     assert_int_equal(m->execution.leader_input, 1u << CVY_STRATEGY_DATA_FILTER);
     assert_true(m->execution.overlap && m->execution.staging == CVY_STAGING_LEADER);

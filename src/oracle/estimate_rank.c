@@ -1,0 +1,144 @@
+/*
+ * One rank's iteration: its plan, the seconds of its steps, and the simulation that lays them out on its streams. What
+ * the compute stream does counts as it is; of communication beside it only what sticks out.
+ */
+#include "oracle/estimate_internal.h"
+
+#include "base/checked.h"
+#include "base/memory.h"
+
+void cvy_priced_rank_clear(cvy_priced_rank *rank)
+{
+    cvy_plan_destroy(&rank->plan);
+    cvy_free(rank->start_s);
+    *rank = (cvy_priced_rank){0};
+}
+
+static cvy_plan_options describe_plan(const cvy_pricing *pricing, int64_t rank)
+{
+    const cvy_oracle *o = pricing->oracle;
+    const cvy_machine *machine = o->machine;
+    unsigned shared = machine->execution.local_norms ? 0 : CVY_AXIS_SPACE;
+    int64_t bucket = o->options.bucket_bytes >= 0 ? o->options.bucket_bytes : machine->execution.bucket_bytes;
+    return (cvy_plan_options){
+        .batch = pricing->distribution->options.batch,
+        .dtype = o->options.precision == CVY_PRECISION_FP64 ? CVY_F64 : CVY_F32,
+        .micro_batches = (int)cvy_max_i64(pricing->distribution->strategy.micro_batches, 1),
+        .recompute = pricing->recompute,
+        .training = true,
+        .train_only = true,
+        .unfused = machine->execution.fuse == CVY_FUSING_NONE,
+        .optimizer = o->options.optimizer,
+        .layout = machine->device.kind == CVY_DEVICE_GPU ? CVY_LAYOUT_PLAIN : CVY_LAYOUT_AUTO,
+        .block = cvy_device_block(&machine->device),
+        .parallel = {.distribution = pricing->distribution,
+                     .rank = rank,
+                     .bucket_bytes = bucket,
+                     .overlap = machine->execution.overlap,
+                     .norm_axes = o->options.norms_given ? o->options.norm_axes : shared,
+                     .shard_optimizer = o->options.shard_optimizer},
+    };
+}
+
+/* The schedule as the simulator takes it; its dependencies are the schedule's. */
+static cvy_status describe_simulation(cvy_oracle *o, const cvy_schedule *s, cvy_simulation *simulation_out)
+{
+    int streams = 1;
+    if (s->steps > o->sim_steps) {
+        cvy_free(o->sim_step);
+        o->sim_steps = 0;
+        o->sim_step = cvy_calloc((size_t)s->steps, sizeof *o->sim_step);
+        if (!o->sim_step) {
+            return CVY_ERR_MEMORY;
+        }
+        o->sim_steps = s->steps;
+    }
+    for (int i = 0; i < s->steps; i++) {
+        const cvy_step *step = &s->step[i];
+        streams = step->stream >= streams ? step->stream + 1 : streams;
+        o->sim_step[i] = (cvy_sim_step){.duration_s = step->estimate_s,
+                                        .stream = step->stream,
+                                        .join = -1,
+                                        .first_dependency = step->first_dependency,
+                                        .dependencies = step->dependencies};
+    }
+    *simulation_out = (cvy_simulation){.steps = s->steps,
+                                       .dependencies = s->dependencies,
+                                       .streams = streams,
+                                       .step = o->sim_step,
+                                       .dependency = s->dependency};
+    return CVY_OK;
+}
+
+/*
+ * How much of [begin, end) no step of stream 0 covers. Intervals come in the order of time: @p at moves on to the first
+ * step of stream 0 that ends behind @p begin.
+ */
+static double find_uncovered(const cvy_schedule *s, const cvy_simulated *run, int *at, double begin, double end)
+{
+    double uncovered = 0.0, clock = begin;
+    while (*at < s->steps && (s->step[*at].stream != 0 || run->end_s[*at] <= begin)) {
+        ++*at;
+    }
+    for (int i = *at; i < s->steps && clock < end; i++) {
+        if (s->step[i].stream == 0 && run->end_s[i] > clock) {
+            double covered_from = run->start_s[i] < end ? run->start_s[i] : end;
+            uncovered += covered_from > clock ? covered_from - clock : 0.0;
+            clock = run->end_s[i];
+        }
+    }
+    return uncovered + (end > clock ? end - clock : 0.0);
+}
+
+/* Give every second of the run to a phase. */
+static void attribute(const cvy_schedule *s, const cvy_simulated *run, cvy_priced_rank *rank)
+{
+    int at = 0;
+    double given = 0.0;
+    for (int i = 0; i < s->steps; i++) {
+        double seconds = run->end_s[i] - run->start_s[i];
+        if (s->step[i].stream != 0) {
+            double out = find_uncovered(s, run, &at, run->start_s[i], run->end_s[i]);
+            rank->hidden_s += seconds - out;
+            seconds = out;
+        }
+        rank->part_s[s->step[i].phase] += seconds;
+        given += seconds;
+    }
+    rank->part_s[CVY_TIME_WAIT] += run->makespan_s > given ? run->makespan_s - given : 0.0;
+}
+
+static cvy_status lay_out(const cvy_pricing *pricing, cvy_priced_rank *rank)
+{
+    const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
+    cvy_simulation simulation;
+    cvy_simulated run;
+    CVY_TRY(describe_simulation(pricing->oracle, s, &simulation));
+    CVY_TRY(cvy_simulator_run(pricing->oracle->simulator, &simulation, 1, &run));
+    rank->start_s = cvy_calloc((size_t)s->steps + 1, sizeof *rank->start_s);
+    if (!rank->start_s) {
+        return CVY_ERR_MEMORY;
+    }
+    for (int i = 0; i < s->steps; i++) {
+        rank->start_s[i] = run.start_s[i];
+    }
+    rank->iteration_s = run.makespan_s;
+    rank->forward_s = rank->backward < s->steps ? run.start_s[rank->backward] : run.makespan_s;
+    attribute(s, &run, rank);
+    return CVY_OK;
+}
+
+cvy_status cvy_price_rank(cvy_pricing *pricing, int64_t rank, cvy_priced_rank *rank_out)
+{
+    cvy_plan_options options = describe_plan(pricing, rank);
+    cvy_priced_rank priced = {.rank = rank};
+    cvy_status status = cvy_plan_create(pricing->oracle->model, &options, &priced.plan);
+    CVY_TRY_GOTO(status, done, status);
+    cvy_price_steps(pricing, &priced);
+    CVY_TRY_GOTO(status, done, lay_out(pricing, &priced));
+    *rank_out = priced;
+    priced = (cvy_priced_rank){0};
+done:
+    cvy_priced_rank_clear(&priced);
+    return status;
+}
