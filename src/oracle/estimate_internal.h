@@ -57,6 +57,9 @@ typedef struct cvy_priced_rank {
 cvy_status cvy_oracle_create_like(const cvy_oracle *like, const cvy_model *model, const cvy_machine *machine,
                                   const cvy_oracle_options *options, cvy_oracle **oracle_out);
 
+/** Whether a step is what passes between stages. */
+bool cvy_step_passes_stages(const cvy_schedule *schedule, const cvy_step *step);
+
 /** Price the steps of a plan's training schedule: writes estimate_s and estimate_error into them, sums the rest. */
 void cvy_price_steps(cvy_pricing *pricing, cvy_priced_rank *rank);
 

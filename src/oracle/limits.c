@@ -202,7 +202,7 @@ static const cvy_limit_rule rules[CVY_MAX_LIMITS] = {
     {"workload balance", TIME_THRESHOLD, {CVY_CHANGE_MICRO_BATCHES, CVY_CHANGE_COUNT}, measure_balance},
     {"computation redundancy",
      TIME_THRESHOLD,
-     {CVY_CHANGE_PEAK, CVY_CHANGE_MEMORY_BANDWIDTH, CVY_CHANGE_COUNT},
+     {CVY_CHANGE_KEEPING, CVY_CHANGE_PEAK, CVY_CHANGE_MEMORY_BANDWIDTH, CVY_CHANGE_COUNT},
      measure_computation},
     {"number of ranks", 0.50, {CVY_CHANGE_BATCH, CVY_CHANGE_COUNT}, measure_ranks},
 };

@@ -98,6 +98,15 @@ static bool switch_sharding(copies *c, double factor)
     return !was && c->question.strategy.mesh.size[CVY_AXIS_SAMPLE] > 1;
 }
 
+static bool switch_keeping(copies *c, double factor)
+{
+    (void)factor;
+    bool was = c->question.recompute == CVY_RECOMPUTE_NONE && c->machine.execution.recompute == 0;
+    c->question.recompute = CVY_RECOMPUTE_NONE;
+    c->machine.execution.recompute = 0;
+    return !was;
+}
+
 static bool scale_micro_batches(copies *c, double factor)
 {
     c->question.strategy.micro_batches *= (int64_t)factor;
@@ -131,6 +140,7 @@ static const struct {
     [CVY_CHANGE_MEMORY_BANDWIDTH] = {"memory bandwidth", GRADE_ANY, scale_memory},
     [CVY_CHANGE_PEAK] = {"peak rate", GRADE_ANY, scale_peak},
     [CVY_CHANGE_SHARDING] = {"optimizer state sharded", GRADE_SWITCH, switch_sharding},
+    [CVY_CHANGE_KEEPING] = {"all activations kept", GRADE_SWITCH, switch_keeping},
     [CVY_CHANGE_MICRO_BATCHES] = {"micro-batches", GRADE_WHOLE, scale_micro_batches},
     [CVY_CHANGE_BATCH] = {"batch", GRADE_WHOLE, scale_batch},
 };
@@ -139,7 +149,7 @@ static const struct {
 
 /* What a change and its factor come to. */
 typedef struct attempt {
-    bool possible; /* there is something to change, and a schedule afterwards */
+    bool possible; /* there is something to change, a schedule afterwards, and a difference */
     double share;  /* by the rule */
     double faster; /* of the seconds of an image */
     double leaner; /* of the bytes on a device */
@@ -191,6 +201,7 @@ static cvy_status try_change(const cvy_what_ifs *w, const cvy_limit_rule *rule, 
     double image_s = e->iteration_s / (double)priced->batch;
     attempt_out->faster = 1.0 - image_s / (w->estimate->iteration_s / (double)w->now.options->batch);
     attempt_out->leaner = 1.0 - (double)e->total_bytes / (double)w->estimate->total_bytes;
+    attempt_out->possible = attempt_out->faster != 0.0 || attempt_out->leaner != 0.0;
     return CVY_OK;
 }
 

@@ -125,8 +125,8 @@ static cvy_status build_schedule(cvy_plan *plan, cvy_schedule_kind kind, int64_t
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, build_steps(&b));
     CVY_TRY_GOTO(status, done, cvy_schedule_place_in_place(s));
-    CVY_TRY_GOTO(status, done, cvy_schedule_derive_dependencies(s));
     CVY_TRY_GOTO(status, done, cvy_schedule_place(s));
+    CVY_TRY_GOTO(status, done, cvy_schedule_derive_dependencies(s));
     plan->persistent_bytes = cvy_max_i64(plan->persistent_bytes, s->memory.persistent_bytes);
     plan->transient_bytes = cvy_max_i64(plan->transient_bytes, s->memory.transient_bytes);
 done:

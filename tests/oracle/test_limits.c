@@ -274,7 +274,7 @@ static void begin_tale(tale *t, double data_s, double mixed_s)
     for (int i = 0; i < 3; i++) {
         cvy_estimate *e = &t->candidate[i].estimate;
         assert_int_equal(cvy_strategy_parse(strategies[i], 16, space, &e->strategy), CVY_OK);
-        e->feasible = true;
+        e->feasible = t->candidate[i].fits = true;
         e->iteration_s = seconds[i];
         e->error_relative = i == 0 ? 0.09 : 0.05;
         e->part_s[CVY_PHASE_FORWARD] = 0.2;
@@ -320,7 +320,7 @@ static void test_what_keeps_data_out_is_said(void **state)
     tale t;
     begin_tale(&t, 0.4, 0.5);
     t.search.pick = 1;
-    t.candidate[0].estimate.over_memory = true;
+    t.candidate[0].fits = false;
     t.candidate[0].estimate.total_bytes = 20100000000;
     assert_string_equal(cvy_limits_say_why(&t.search, t.text),
                         "data does not fit (20.1 GB of 16 GB): sample=4,height=4 is the fastest that fits, 500 ms");
