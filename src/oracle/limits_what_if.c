@@ -320,14 +320,21 @@ static void say_lift(cvy_change change, const attempt *doubled, cvy_limit *limit
     }
 }
 
+/* One that makes the share less comes before one that only saves seconds; of equal ones, the one that saves more. */
+static bool is_better(const attempt *a, const attempt *than, double share)
+{
+    bool helps = a->share < (1.0 - share_tolerance) * share, helped = than->share < (1.0 - share_tolerance) * share;
+    return a->possible && (helps != helped ? helps : a->faster > than->faster);
+}
+
 cvy_status cvy_limits_lift(cvy_what_ifs *what_ifs, const cvy_limit_rule *rule, cvy_limit *limit)
 {
     cvy_change best = CVY_CHANGE_COUNT;
-    attempt doubled = {.faster = -INFINITY};
+    attempt doubled = {.share = INFINITY, .faster = -INFINITY};
     for (const cvy_change *change = rule->changes; *change != CVY_CHANGE_COUNT; change++) {
         attempt a;
         CVY_TRY(try_change(what_ifs, rule, *change, 2.0, &what_ifs->doubled[*change], &a));
-        if (a.possible && a.faster > doubled.faster) {
+        if (is_better(&a, &doubled, limit->share)) {
             best = *change;
             doubled = a;
         }

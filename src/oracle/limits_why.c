@@ -76,7 +76,8 @@ static int find_best_other(const reasoning *r)
     int best = -1;
     for (int i = 0; i < r->search->count; i++) {
         const cvy_estimate *e = get_candidate(r, i);
-        if (r->search->candidate[i].fits && !is_data(e) && (best < 0 || get_figure(r, e) < get_figure(r, get_candidate(r, best)))) {
+        bool fits = r->search->candidate[i].fits && !is_data(e);
+        if (fits && (best < 0 || get_figure(r, e) < get_figure(r, get_candidate(r, best)))) {
             best = i;
         }
     }
