@@ -52,8 +52,12 @@ static bool is_data(const cvy_estimate *e)
 
 static const char *print_strategy(const cvy_candidate *candidate, char *text)
 {
+    cvy_recompute recompute = candidate->estimate.recompute;
     (void)cvy_strategy_print(&candidate->estimate.strategy, text);
-    cvy_limits_append(text, CVY_STRATEGY_TEXT, "%s", candidate->choices ? " with a mix of cuts" : "");
+    cvy_limits_append(text, CVY_STRATEGY_TEXT, "%s", candidate->choices ? " mix" : "");
+    if (recompute != CVY_RECOMPUTE_NONE) {
+        cvy_limits_append(text, CVY_STRATEGY_TEXT, " recompute %s", cvy_recompute_name(recompute));
+    }
     return text;
 }
 
@@ -66,13 +70,13 @@ __attribute__((format(printf, 2, 3))) static void say(const reasoning *r, const 
     va_end(arguments);
 }
 
-/* The candidate that is best by what is asked, feasible and inside of memory, another one than @p than; -1. */
-static int find_best_other(const reasoning *r, int than)
+/* The candidate that is best by what is asked and fits, of another kind than data parallelism; -1. */
+static int find_best_other(const reasoning *r)
 {
     int best = -1;
     for (int i = 0; i < r->search->count; i++) {
         const cvy_estimate *e = get_candidate(r, i);
-        bool fits = i != than && e->feasible && !e->over_memory;
+        bool fits = r->search->candidate[i].fits && !is_data(e);
         if (fits && (best < 0 || get_figure(r, e) < get_figure(r, get_candidate(r, best)))) {
             best = i;
         }
@@ -137,24 +141,24 @@ static void say_figures(const reasoning *r, const cvy_estimate *a, const cvy_est
 }
 
 /* The pick is data parallelism. */
-static void say_data_is_kept(const reasoning *r)
+static void say_data_is_kept(const reasoning *r, const char *name)
 {
-    int other = find_best_other(r, r->search->pick);
+    int other = find_best_other(r);
     const cvy_estimate *data = get_candidate(r, r->search->pick);
-    char name[CVY_STRATEGY_TEXT];
+    char other_name[CVY_STRATEGY_TEXT];
     if (other < 0) {
-        say(r, "data is the only one that fits");
+        say(r, "%s is the only one that fits", name);
         return;
     }
     const cvy_estimate *e = get_candidate(r, other);
     double better = 1.0 - get_figure(r, e) / get_figure(r, data);
-    print_strategy(&r->search->candidate[other], name);
+    print_strategy(&r->search->candidate[other], other_name);
     if (better > 0.0) {
-        say(r, "data is kept: the %s other one, %s, is %.1f %% %s, inside the error bar of %.0f %%", get_best(r), name,
-            100 * better, get_better(r), 100 * get_error(data, e));
+        say(r, "%s is kept: the %s other one, %s, is %.1f %% %s, inside the error bar of %.0f %%", name, get_best(r),
+            other_name, 100 * better, get_better(r), 100 * get_error(data, e));
         return;
     }
-    say(r, "data is the %s: the next one, %s, takes %.0f %% more", get_best(r), name,
+    say(r, "%s is the %s: the next one, %s, takes %.0f %% more", name, get_best(r), other_name,
         100 * (get_figure(r, e) / get_figure(r, data) - 1.0));
     say_figures(r, e, data);
 }
@@ -236,11 +240,11 @@ const char *cvy_limits_say_why(const cvy_search *search, char *text)
     }
     const cvy_candidate *pick = &search->candidate[search->pick];
     print_strategy(pick, name);
-    bool data_fits = search->data >= 0 && !search->candidate[search->data].estimate.over_memory;
+    bool data_fits = search->data >= 0 && search->candidate[search->data].fits;
     if (pick->estimate.strategy.mesh.ranks == 1) {
         say(&r, "one rank does it all");
     } else if (search->pick == search->data) {
-        say_data_is_kept(&r);
+        say_data_is_kept(&r, name);
     } else if (data_fits) {
         say_pick_is_better(&r, name);
     } else {

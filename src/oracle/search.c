@@ -315,6 +315,7 @@ cvy_status cvy_search_create(cvy_oracle *oracle, const cvy_search_options *optio
     if (!s.search) {
         goto done;
     }
+    s.search->options = *options;
     CVY_TRY_GOTO(status, done,
                  cvy_bound_create(cvy_oracle_get_model(oracle), machine, cvy_oracle_get_options(oracle), &s.bound));
     CVY_TRY_GOTO(status, done, run(&s));
