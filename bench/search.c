@@ -30,7 +30,7 @@ static cvy_status bound_all(const cvy_model *model, const cvy_machine *machine, 
     cvy_status status = cvy_model_count_stages(model, &variants.max_stages);
     CVY_TRY(status);
     CVY_TRY_GOTO(status, done, cvy_bound_create(model, machine, &options, &bound));
-    CVY_TRY_GOTO(status, done, cvy_blocks_list(model, ranks, BLOCKS, &blocks));
+    CVY_TRY_GOTO(status, done, cvy_blocks_list(model, ranks, false, BLOCKS, &blocks));
     *count_out = 0;
     for (int i = 0; i < blocks.count; i++) {
         variants.block = &blocks.block[i];

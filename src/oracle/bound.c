@@ -1,13 +1,14 @@
 /*
  * Bounds in three steps: the model once, a block once, a size of micro-batch once in a block; then a few sums.
  *
- * Of a pipeline of s stages and m micro-batches that take T seconds through all of them: under GPipe all forward parts
- * come first, so T and (m - 1) of the slowest stage pass. Under 1F1B a stage ends no sooner than its own m parts and
- * the way in and out through those before it. If the first takes L / m, the next (L - L / m) / m, … all of them are
- * equally late, and L (1 - (1 - 1/m)^s) is T: no balance does better than L. A stage also waits, with so many forward
- * parts begun as there are stages behind it, for the first to come back, and at the end for the last; with m >= 2 s,
- * equal stages are then the best balance (the minimum over all of them was looked for by a game of two players, for
- * up to 8 stages and 64 micro-batches), so that (m + s - 1) T / s pass.
+ * Of a pipeline of s stages and m micro-batches that take T seconds through all of them, and X between them: under
+ * GPipe all forward parts come first, so T, X and m - 1 parts of the slowest stage pass. Under 1F1B a stage ends no
+ * sooner than its own m parts and the way in and out through those before it. If the first takes L / m, the next
+ * (L - L / m) / m, … all of them are equally late, and L (1 - (1 - 1/m)^s) is T: no balance does better than L. A stage
+ * also waits, with so many forward parts begun as there are stages behind it, for the first to come back, and at the
+ * end for the last. By these and by the last stage alone equal stages are the best balance where m >= 2 s (the least
+ * over all balances was looked for as the value of a game, for up to 16 stages and 64 micro-batches), and in each of
+ * them all of X passes once: (m + s - 1) T / s + X.
  */
 #include "oracle/bound.h"
 
@@ -16,6 +17,7 @@
 
 #include "base/memory.h"
 #include "oracle/bound_internal.h"
+#include "oracle/estimate_internal.h"
 
 /* A stage may begin behind a place where one tensor passes. */
 static cvy_status number_regions(const cvy_model *model, int *region_out)
@@ -53,7 +55,8 @@ cvy_status cvy_bound_create(const cvy_model *model, const cvy_machine *machine, 
     bound->piece_kernel = cvy_calloc((size_t)bound->table.pieces, sizeof *bound->piece_kernel);
     bound->region_s = cvy_calloc((size_t)model->layers, sizeof *bound->region_s);
     bound->region = cvy_calloc((size_t)model->layers, sizeof *bound->region);
-    if (!bound->piece_kernel || !bound->region_s || !bound->region) {
+    bound->border = cvy_calloc((size_t)model->layers, sizeof *bound->border);
+    if (!bound->piece_kernel || !bound->region_s || !bound->region || !bound->border) {
         status = CVY_ERR_MEMORY;
         goto done;
     }
@@ -81,6 +84,7 @@ void cvy_bound_destroy(cvy_bound **bound)
         cvy_free((*bound)->link);
         cvy_free((*bound)->region);
         cvy_free((*bound)->region_s);
+        cvy_free((*bound)->border);
         cvy_free(*bound);
         *bound = NULL;
     }
@@ -160,6 +164,7 @@ void cvy_bound_price(cvy_bound *bound, int64_t samples, cvy_bound_seconds *secon
         }
     }
     cvy_bound_price_sendings(bound, samples, sent_s);
+    sent_s[0] += cvy_bound_count_pieces(bound) * bound->machine->execution.slice_host_s;
     seconds->set_s[CVY_BOUND_FORWARD] += sent_s[0];
     seconds->set_s[CVY_BOUND_BACKWARD] += sent_s[1];
     seconds->sent_s = sent_s[0] + sent_s[1];
@@ -235,30 +240,39 @@ static double bound_memory(const cvy_bound *bound, const cvy_strategy *strategy,
     return fmax(once / turns, (fixed + once) / stages);
 }
 
-/* Host time of a micro-batch in all stages: what passes between them makes the device wait for it, as exchanges do. */
-static double bound_host(const cvy_bound *bound, bool exchanges, double compute_s)
+/* Host time, as the estimate has it: exchanges between layers make the device wait for the host. */
+static double bound_host(const cvy_bound *bound, double compute_s)
 {
     double host_s = bound->machine->execution.layer_host_s * (bound->model->layers - 1);
-    return exchanges && !bound->machine->execution.overlap ? host_s : fmax(host_s - compute_s, 0.0);
+    bool waits = bound->sendings > 0 && !bound->machine->execution.overlap;
+    return waits ? host_s : fmax(host_s - compute_s, 0.0);
 }
 
-static double bound_pipeline(const cvy_bound *bound, const cvy_strategy *strategy, const work *sum)
+static double bound_pipeline(cvy_bound *bound, const cvy_strategy *strategy, const work *sum)
 {
     double m = (double)strategy->micro_batches, stages = (double)strategy->mesh.size[CVY_AXIS_STAGE];
-    double once_s = sum->all_s / m + bound_host(bound, true, (sum->all_s - sum->sent_s) / m);
+    double samples = (double)(bound->options.batch / strategy->mesh.size[CVY_AXIS_SAMPLE] / strategy->micro_batches);
+    double once_s = sum->all_s / m + bound_host(bound, (sum->all_s - sum->sent_s) / m);
     double slowest_s = fmax(m * once_s / stages, sum->slowest_s);
+    double transfers_s = cvy_bound_price_transfers(bound, strategy, samples);
     if (strategy->pipeline == CVY_PIPELINE_GPIPE) {
-        return once_s + (m - 1.0) / m * slowest_s;
+        return once_s + transfers_s + (m - 1.0) / m * slowest_s;
     }
-    double late_s = m >= 2.0 * stages ? once_s * (m + stages - 1.0) / stages
-                                      : once_s / (1.0 - pow(1.0 - 1.0 / m, stages));
+    double late_s = m >= 2.0 * stages ? once_s * (m + stages - 1.0) / stages + transfers_s
+                                      : fmax(once_s / (1.0 - pow(1.0 - 1.0 / m, stages)), once_s + transfers_s);
     return fmax(late_s, slowest_s);
 }
 
-/* Ranks that meet wait for the slowest, as the estimate has it. */
-static double bound_wait(const cvy_bound *bound, const cvy_strategy *strategy, double compute_s)
+/* Ranks that meet wait for the slowest, and groups whose leaders load input start apart, as the estimate has it. */
+static double bound_wait(const cvy_bound *bound, const cvy_strategy *strategy, double compute_s, double host_s)
 {
-    return bound->machine->device.spread * sqrt(2.0 * log((double)strategy->mesh.ranks)) * compute_s;
+    const cvy_execution *execution = &bound->machine->execution;
+    double groups = (double)strategy->mesh.size[CVY_AXIS_SAMPLE];
+    double wait_s = bound->machine->device.spread * sqrt(2.0 * log((double)strategy->mesh.ranks)) * compute_s;
+    if (groups > 1.0 && cvy_strategy_is_among(execution->leader_input, cvy_strategy_find_name(strategy))) {
+        wait_s += execution->leader_skew * (compute_s + host_s) * sqrt(log2(groups));
+    }
+    return wait_s;
 }
 
 void cvy_bound_lay_out(cvy_bound *bound, const cvy_strategy *strategy)
@@ -283,14 +297,14 @@ cvy_bounded cvy_bound_estimate(cvy_bound *bound, const cvy_strategy *strategy, c
     cvy_bounded bounded = {.memory_bytes = bound_memory(bound, strategy, recompute)};
     cvy_bound_lay_out(bound, strategy);
     if (size[CVY_AXIS_STAGE] > 1) {
-        bounded.iteration_s = fmax(bound_pipeline(bound, strategy, &sum), (sum.all_s + update_s) / stages);
+        bounded.iteration_s = fmax(bound_pipeline(bound, strategy, &sum), (sum.all_s + update_s) / stages + bound->exchange_s);
         return bounded;
     }
     double iteration_s = sum.all_s + bound->exchange_s + update_s;
     if (bound->machine->execution.overlap) { /* beside the last backward and updates, but not forward */
         iteration_s = fmax(sum.all_s + update_s, sum.all_s - sum.backward_s + bound->exchange_s);
     }
-    bounded.iteration_s = iteration_s + bound_host(bound, bound->sendings > 0, compute_s) +
-                          bound_wait(bound, strategy, compute_s);
+    double host_s = bound_host(bound, compute_s);
+    bounded.iteration_s = iteration_s + host_s + bound_wait(bound, strategy, compute_s, host_s);
     return bounded;
 }

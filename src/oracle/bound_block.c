@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "oracle/bound_internal.h"
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -268,6 +269,22 @@ static void add_memory(cvy_bound *bound)
     }
 }
 
+/* What passes where a stage may end; so many stages pass no less than the narrowest of those places. */
+static void find_borders(cvy_bound *bound)
+{
+    bound->borders = 0;
+    for (int layer = 1; layer < bound->model->layers; layer++) {
+        if (bound->region[layer] != bound->region[layer - 1]) {
+            int dims = bound->model->layer[layer - 1].output.dims;
+            bound->border[bound->borders++] = multiply(bound->share[layer - 1].output, dims);
+        }
+    }
+    cvy_sort_doubles(bound->border, bound->borders);
+    for (int i = 1; i < bound->borders; i++) {
+        bound->border[i] += bound->border[i - 1];
+    }
+}
+
 cvy_status cvy_bound_cut(cvy_bound *bound)
 {
     bound->kernels = 0;
@@ -279,5 +296,6 @@ cvy_status cvy_bound_cut(cvy_bound *bound)
         CVY_TRY(add_kernel(bound, &bound->table.piece[i], &bound->piece_kernel[i]));
     }
     add_memory(bound);
+    find_borders(bound);
     return CVY_OK;
 }

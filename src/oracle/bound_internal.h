@@ -142,6 +142,8 @@ struct cvy_bound {
     int slot[CVY_BOUND_SLOTS]; /**< kernels by hash: an index and one; 0: none */
     int *region;               /**< of each layer: what no stage can divide, numbered */
     double *region_s;
+    int borders;
+    double *border;            /**< elements of a sample that pass between stages, the fewest first, summed */
     int links, link_capacity;
     cvy_bound_link *link;
     cvy_bound_gradients gradient[CVY_BOUND_AXES_SETS];
@@ -182,6 +184,12 @@ void cvy_bound_price(cvy_bound *bound, int64_t samples, cvy_bound_seconds *secon
 
 /** Lay the mesh of a strategy on the machine, unless it lies there, and price its exchange of gradients. */
 void cvy_bound_lay_out(cvy_bound *bound, const cvy_strategy *strategy);
+
+/** Pieces that the gathers of a forward pass join along the channels. */
+double cvy_bound_count_pieces(const cvy_bound *bound);
+
+/** Seconds of what a micro-batch sends from stage to stage, there and back, where stages end at the narrowest places. */
+double cvy_bound_price_transfers(cvy_bound *bound, const cvy_strategy *strategy, double samples);
 
 /** Seconds of the exchange of gradients over a mesh. */
 double cvy_bound_price_gradients(cvy_bound *bound, const cvy_strategy *strategy);

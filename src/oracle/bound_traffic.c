@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "oracle/bound_internal.h"
+#include "oracle/estimate_internal.h"
 
 /* One layer while its sendings are found. */
 typedef struct looking {
@@ -260,6 +261,17 @@ static double price_halo(cvy_network *network, const cvy_bound_sending *what, do
     return cost.seconds;
 }
 
+double cvy_bound_count_pieces(const cvy_bound *bound)
+{
+    double gathers = 0.0;
+    for (int i = 0; i < bound->sendings; i++) {
+        const cvy_bound_sending *what = &bound->sending[i];
+        bool counts = what->collective == CVY_COLLECTIVE_ALL_GATHER && what->axes == CVY_AXIS_BIT(CVY_AXIS_CHANNEL);
+        gathers += counts ? what->times[0] : 0.0;
+    }
+    return gathers * (double)bound->block.size[CVY_AXIS_CHANNEL];
+}
+
 void cvy_bound_price_sendings(cvy_bound *bound, int64_t samples, double seconds_out[2])
 {
     seconds_out[0] = seconds_out[1] = 0.0;
@@ -280,24 +292,23 @@ void cvy_bound_price_sendings(cvy_bound *bound, int64_t samples, double seconds_
     }
 }
 
-/* A bucket; the cheaper of the two ways where the machine has another for some strategies. */
-static double price_exchange(cvy_bound *bound, const cvy_network_request *request)
+double cvy_bound_price_transfers(cvy_bound *bound, const cvy_strategy *strategy, double samples)
 {
-    cvy_network_request other = *request;
-    cvy_network_cost cost, leaders;
-    cvy_network_estimate_collective(&bound->network, request, &cost);
-    if (!bound->machine->execution.leader_exchange) {
-        return cost.seconds;
+    int64_t borders = strategy->mesh.size[CVY_AXIS_STAGE] - 1;
+    if (borders < 1 || borders > bound->borders) {
+        return 0.0;
     }
-    other.leaders = true;
-    other.tensors *= 2; /* they are packed once more */
-    cvy_network_estimate_collective(&bound->network, &other, &leaders);
-    return fmin(cost.seconds, leaders.seconds);
+    double bytes = bound->border[borders - 1] / (double)borders * samples * bound->item_bytes;
+    cvy_message message = {.bytes = (int64_t)bytes, .peer_offset = {[CVY_AXIS_STAGE] = 1}};
+    cvy_network_cost cost;
+    cvy_network_estimate_messages(&bound->network, &message, 1, cvy_network_traffic(CVY_PHASE_REDISTRIBUTE, 1), &cost);
+    return 2.0 * (double)borders * cost.seconds;
 }
 
 double cvy_bound_price_gradients(cvy_bound *bound, const cvy_strategy *strategy)
 {
     double seconds = 0.0, stages = (double)strategy->mesh.size[CVY_AXIS_STAGE];
+    bool leaders = cvy_strategy_is_among(bound->machine->execution.leader_exchange, cvy_strategy_find_name(strategy));
     for (int i = 0; i < bound->gradients; i++) {
         const cvy_bound_gradients *what = &bound->gradient[i];
         double bytes = what->items * bound->item_bytes / stages;
@@ -305,8 +316,11 @@ double cvy_bound_price_gradients(cvy_bound *bound, const cvy_strategy *strategy)
         if (cvy_mesh_group_size(&strategy->mesh, what->axes) > 1) {
             cvy_network_request request = {.collective = CVY_COLLECTIVE_ALL_REDUCE, .axes = what->axes,
                                            .traffic = CVY_TRAFFIC_GRADIENTS, .bytes = bytes / buckets,
-                                           .tensors = (int)(what->tensors / (buckets * stages))};
-            seconds += buckets * price_exchange(bound, &request);
+                                           .tensors = (int)(what->tensors / (buckets * stages)) * (leaders ? 2 : 1),
+                                           .leaders = leaders};
+            cvy_network_cost cost;
+            cvy_network_estimate_collective(&bound->network, &request, &cost);
+            seconds += buckets * cost.seconds;
         }
     }
     return seconds;

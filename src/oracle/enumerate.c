@@ -15,6 +15,7 @@ enum { MICRO_BATCHES_A_STAGE = 8 };
 typedef struct listing {
     cvy_blocks blocks;
     int64_t most[CVY_AXES]; /* of each axis */
+    cvy_channel_cut first_cut;
 } listing;
 
 static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -42,8 +43,8 @@ static cvy_status add_block(listing *l, const int64_t size[CVY_AXES])
         block.size[axis] = size[axis];
         block.ranks *= size[axis];
     }
-    int cuts = size[CVY_AXIS_CHANNEL] > 1 ? CVY_CHANNEL_CUT_COUNT : 1;
-    for (int cut = 0; cut < cuts; cut++) {
+    bool channels = size[CVY_AXIS_CHANNEL] > 1;
+    for (int cut = channels ? (int)l->first_cut : 0; cut < (channels ? CVY_CHANNEL_CUT_COUNT : 1); cut++) {
         block.cut = (cvy_channel_cut)cut;
         CVY_TRY(cvy_array_reserve(&l->blocks.block, l->blocks.count, &l->blocks.capacity, sizeof block));
         l->blocks.block[l->blocks.count++] = block;
@@ -95,9 +96,9 @@ static int compare_blocks(const void *a, const void *b)
     return (int)x->cut - (int)y->cut;
 }
 
-cvy_status cvy_blocks_list(const cvy_model *model, int64_t ranks, int limit, cvy_blocks *blocks_out)
+cvy_status cvy_blocks_list(const cvy_model *model, int64_t ranks, bool whole, int limit, cvy_blocks *blocks_out)
 {
-    listing l = {0};
+    listing l = {.first_cut = whole ? CVY_CHANNEL_CUT_FILTER : (cvy_channel_cut)0};
     int64_t size[CVY_AXES] = {1, 1, 1, 1, 1, 1};
     find_most(model, l.most);
     cvy_status status = add_axes(&l, CVY_AXIS_DEPTH, ranks, size);

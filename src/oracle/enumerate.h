@@ -29,11 +29,12 @@ typedef struct cvy_blocks {
  * List the blocks whose ranks divide @p ranks: no axis longer than the input along it, or than the most channels that a
  * layer has. Those along one axis alone are all there, of the others the smallest.
  *
+ * @param[in]  whole       outputs are made whole at once: nothing alternates, and to alternate is to cut filters
  * @param[in]  limit       of blocks along several axes
  * @param[out] blocks_out  released with cvy_blocks_clear(); untouched on failure
  * @retval CVY_ERR_MEMORY
  */
-cvy_status cvy_blocks_list(const cvy_model *model, int64_t ranks, int limit, cvy_blocks *blocks_out);
+cvy_status cvy_blocks_list(const cvy_model *model, int64_t ranks, bool whole, int limit, cvy_blocks *blocks_out);
 
 /** Release and empty. */
 void cvy_blocks_clear(cvy_blocks *blocks);

@@ -16,7 +16,7 @@
 #include "oracle/mix.h"
 #include "oracle/search_internal.h"
 
-enum { SIMULATIONS = 64, MIXES = 2 };
+enum { SIMULATIONS = 64, MIXES = 2, RESCUES = 2 };
 
 const char *const cvy_objective_names[] = {"time", "memory", "cost", NULL};
 
@@ -65,13 +65,11 @@ static cvy_status append(searching *s, const cvy_estimate *estimate, double boun
     return CVY_OK;
 }
 
-/* Estimate a configuration, unless it was before. @param[out] fits_out may be NULL */
-static cvy_status simulate(searching *s, const cvy_configuration *c, bool *fits_out)
+/* Estimate a configuration, unless it was before. @param[out] bytes_out that it takes; 0: it cannot be, or was before */
+static cvy_status simulate(searching *s, const cvy_configuration *c, int64_t *bytes_out)
 {
     cvy_estimate estimate;
-    if (fits_out) {
-        *fits_out = true;
-    }
+    *bytes_out = 0;
     if (is_known(s, &c->strategy, c->recompute)) {
         return CVY_OK;
     }
@@ -79,9 +77,7 @@ static cvy_status simulate(searching *s, const cvy_configuration *c, bool *fits_
     CVY_TRY(cvy_oracle_estimate(s->oracle, &question, &estimate));
     s->search->simulations++;
     CVY_TRY(append(s, &estimate, c->bounded.iteration_s, NULL));
-    if (fits_out) {
-        *fits_out = !estimate.feasible || s->search->candidate[s->search->count - 1].fits;
-    }
+    *bytes_out = estimate.total_bytes;
     return CVY_OK;
 }
 
@@ -114,16 +110,24 @@ static cvy_status bound_again(searching *s, cvy_configuration *c)
     return CVY_OK;
 }
 
-/* A configuration, and where it does not fit, lighter ones of it that may, until one does. */
+/*
+ * A configuration, and where it does not fit, lighter ones of it until one does. An estimate says by how much a bound
+ * on bytes is short; lighter ones that would not fit if theirs were as short are passed over.
+ */
 static cvy_status simulate_fitting(searching *s, const cvy_configuration *c)
 {
     cvy_configuration lighter = *c;
-    bool fits;
-    CVY_TRY(simulate(s, c, &fits));
-    while (!fits && lighten(s, &lighter)) {
+    int64_t bytes;
+    CVY_TRY(simulate(s, c, &bytes));
+    for (int tries = 0; tries < RESCUES && (double)bytes > s->prospects.limit_bytes && lighten(s, &lighter);) {
+        double times = (double)bytes / lighter.bounded.memory_bytes;
+        double before = lighter.bounded.memory_bytes;
         CVY_TRY(bound_again(s, &lighter));
-        if (lighter.bounded.memory_bytes <= s->prospects.limit_bytes) {
-            CVY_TRY(simulate(s, &lighter, &fits));
+        if (lighter.bounded.memory_bytes * times <= s->prospects.limit_bytes) {
+            CVY_TRY(simulate(s, &lighter, &bytes));
+            tries++;
+        } else { /* as heavy for its bound as the last one */
+            bytes = (int64_t)((double)bytes * lighter.bounded.memory_bytes / before);
         }
     }
     return CVY_OK;
@@ -177,7 +181,8 @@ static cvy_status simulate_promising(searching *s)
         }
         CVY_TRY(simulate_fitting(s, c));
     }
-    return s->prospects.lightest.feasible ? simulate(s, &s->prospects.lightest, NULL) : CVY_OK;
+    int64_t bytes;
+    return s->prospects.lightest.feasible ? simulate(s, &s->prospects.lightest, &bytes) : CVY_OK;
 }
 
 /* ---- mixes ---- */
@@ -261,19 +266,19 @@ static void tell_others(const searching *s, int kind)
 static cvy_status list_impossible(searching *s)
 {
     static const char *const names[] = {"spatial", "filter", "channel", "alternating", "pipeline"};
-    int64_t space[3];
+    int64_t space[3], bytes;
     cvy_space_get(&cvy_oracle_get_model(s->oracle)->layer[0].output, space);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         cvy_configuration c = {.recompute = CVY_RECOMPUTE_NONE};
         CVY_TRY(cvy_strategy_parse(names[i], s->options->ranks, space, &c.strategy));
         if (c.strategy.mesh.ranks > 1 && !has_kind(s, cvy_strategy_find_kind(&c.strategy))) {
-            CVY_TRY(simulate(s, &c, NULL));
+            CVY_TRY(simulate(s, &c, &bytes));
         }
     }
     for (int kind = 0; kind < CVY_FAMILIES; kind++) {
         s->search->impossible += s->prospects.impossible_count[kind];
         if (s->prospects.impossible_count[kind] > 0 && !has_kind(s, kind)) {
-            CVY_TRY(simulate(s, &s->prospects.impossible_one[kind], NULL));
+            CVY_TRY(simulate(s, &s->prospects.impossible_one[kind], &bytes));
             tell_others(s, kind);
         }
     }

@@ -164,6 +164,7 @@ cvy_status cvy_prospects_fill(cvy_oracle *oracle, cvy_bound *bound, const cvy_se
 {
     const cvy_oracle_options *fixed = cvy_oracle_get_options(oracle);
     cvy_variants variants = {.ranks = options->ranks, .batch = fixed->batch};
+    bool whole = cvy_oracle_get_machine(oracle)->execution.whole_channels;
     cvy_blocks blocks = {0};
     cvy_status status;
     prospects->place = cvy_calloc(CVY_PROSPECT_PLACES, sizeof *prospects->place);
@@ -171,7 +172,7 @@ cvy_status cvy_prospects_fill(cvy_oracle *oracle, cvy_bound *bound, const cvy_se
         return CVY_ERR_MEMORY;
     }
     CVY_TRY(cvy_model_count_stages(cvy_oracle_get_model(oracle), &variants.max_stages));
-    CVY_TRY(cvy_blocks_list(cvy_oracle_get_model(oracle), options->ranks, MOST_BLOCKS, &blocks));
+    CVY_TRY(cvy_blocks_list(cvy_oracle_get_model(oracle), options->ranks, whole, MOST_BLOCKS, &blocks));
     prospects->left_out = blocks.left_out;
     for (int i = 0; i < blocks.count; i++) {
         variants.block = &blocks.block[i];

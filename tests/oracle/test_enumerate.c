@@ -43,7 +43,7 @@ static int64_t count_strategies(const cvy_model *model, int64_t ranks, int64_t b
     cvy_variants variants = {.ranks = ranks, .batch = batch};
     int64_t count = 0;
     assert_int_equal(cvy_model_count_stages(model, &variants.max_stages), CVY_OK);
-    assert_int_equal(cvy_blocks_list(model, ranks, MANY, &blocks), CVY_OK);
+    assert_int_equal(cvy_blocks_list(model, ranks, false, MANY, &blocks), CVY_OK);
     assert_int_equal(blocks.left_out, 0);
     for (int i = 0; i < blocks.count; i++) {
         variants.block = &blocks.block[i];
@@ -89,7 +89,7 @@ static void test_no_two_strategies_are_equal(void **state)
     cvy_variants variants = {.ranks = 24, .batch = 96};
     int count = 0;
     assert_int_equal(cvy_model_count_stages(model, &variants.max_stages), CVY_OK);
-    assert_int_equal(cvy_blocks_list(model, 24, MANY, &blocks), CVY_OK);
+    assert_int_equal(cvy_blocks_list(model, 24, false, MANY, &blocks), CVY_OK);
     for (int i = 0; i < blocks.count; i++) {
         variants.block = &blocks.block[i];
         cvy_variants_begin(&variants);
@@ -116,8 +116,8 @@ static void test_a_limit_leaves_out_the_largest(void **state)
     (void)state;
     cvy_model *model = open_model("resnet50");
     cvy_blocks all = {0}, some = {0};
-    assert_int_equal(cvy_blocks_list(model, 1024, MANY, &all), CVY_OK);
-    assert_int_equal(cvy_blocks_list(model, 1024, 10, &some), CVY_OK);
+    assert_int_equal(cvy_blocks_list(model, 1024, false, MANY, &all), CVY_OK);
+    assert_int_equal(cvy_blocks_list(model, 1024, false, 10, &some), CVY_OK);
     assert_int_equal(some.count + some.left_out, all.count);
     assert_memory_equal(some.block, all.block, (size_t)some.count * sizeof *some.block);
     for (int i = some.count; i < all.count; i++) {
@@ -128,6 +128,25 @@ static void test_a_limit_leaves_out_the_largest(void **state)
     cvy_model_destroy(&model);
 }
 
+/* Of 8 ranks along the channels alone: 2, 4, 8, by filters or by channels. */
+static void test_where_nothing_alternates_two_cuts_are_left(void **state)
+{
+    (void)state;
+    cvy_model *model = open_model("lenet5");
+    cvy_blocks blocks = {0};
+    int along = 0;
+    assert_int_equal(cvy_blocks_list(model, 8, true, 0, &blocks), CVY_OK);
+    for (int i = 0; i < blocks.count; i++) {
+        const cvy_block *b = &blocks.block[i];
+        bool channels = b->size[CVY_AXIS_CHANNEL] > 1;
+        assert_true(!channels || b->cut != CVY_CHANNEL_CUT_ALTERNATE);
+        along += channels;
+    }
+    assert_int_equal(along, 6);
+    cvy_blocks_clear(&blocks);
+    cvy_model_destroy(&model);
+}
+
 static void test_running_out_of_memory_is_told(void **state)
 {
     (void)state;
@@ -135,7 +154,7 @@ static void test_running_out_of_memory_is_told(void **state)
     for (int64_t i = 0; i < 4; i++) {
         cvy_blocks blocks = {0};
         cvy_memory_fail_after(i);
-        assert_int_equal(cvy_blocks_list(model, 64, MANY, &blocks), CVY_ERR_MEMORY);
+        assert_int_equal(cvy_blocks_list(model, 64, false, MANY, &blocks), CVY_ERR_MEMORY);
         cvy_memory_fail_after(-1);
         assert_null(blocks.block);
     }
@@ -148,6 +167,7 @@ int main(void)
         cmocka_unit_test(test_every_mesh_comes_once),
         cmocka_unit_test(test_no_two_strategies_are_equal),
         cmocka_unit_test(test_a_limit_leaves_out_the_largest),
+        cmocka_unit_test(test_where_nothing_alternates_two_cuts_are_left),
         cmocka_unit_test(test_running_out_of_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
