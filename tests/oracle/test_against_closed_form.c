@@ -234,8 +234,8 @@ static void group_layers(scene *s)
 
 /*
  * Shares stay shares until somebody needs the whole. Filters: what the next layer takes is gathered in front of it, and
- * the sum of its dx is scattered: twice its |x|. Channels: the sum of y is scattered, dy is gathered: twice |y|, but of the first
- * layer, whose shares are those that the second one takes.
+ * the sum of its dx is scattered: twice its |x|. Channels: the sum of y is scattered, dy is gathered: twice |y|, but
+ * not of the first layer, whose shares are those that the second one takes.
  */
 static void test_filter_and_channel_agree_with_reduce_scatter(void **state)
 {
