@@ -53,7 +53,9 @@ static bool is_data(const cvy_estimate *e)
 static const char *print_strategy(const cvy_candidate *candidate, char *text)
 {
     cvy_recompute recompute = candidate->estimate.recompute;
-    (void)cvy_strategy_print(&candidate->estimate.strategy, text);
+    cvy_strategy strategy = candidate->estimate.strategy;
+    strategy.micro_batches = strategy.micro_batches > 1 ? strategy.micro_batches : 0; /* one is none */
+    (void)cvy_strategy_print(&strategy, text);
     cvy_limits_append(text, CVY_STRATEGY_TEXT, "%s", candidate->choices ? " mix" : "");
     if (recompute != CVY_RECOMPUTE_NONE) {
         cvy_limits_append(text, CVY_STRATEGY_TEXT, " recompute %s", cvy_recompute_name(recompute));
@@ -158,8 +160,8 @@ static void say_data_is_kept(const reasoning *r, const char *name)
             other_name, 100 * better, get_better(r), 100 * get_error(data, e));
         return;
     }
-    say(r, "%s is the %s: the next one, %s, takes %.0f %% more", name, get_best(r), other_name,
-        100 * (get_figure(r, e) / get_figure(r, data) - 1.0));
+    double more = 100 * (get_figure(r, e) / get_figure(r, data) - 1.0);
+    say(r, "%s is the %s: the next one, %s, takes %.*f %% more", name, get_best(r), other_name, more < 9.5, more);
     say_figures(r, e, data);
 }
 
@@ -168,7 +170,9 @@ static void say_pick_is_better(const reasoning *r, const char *name)
 {
     const cvy_estimate *pick = get_candidate(r, r->search->pick), *data = get_candidate(r, r->search->data);
     double better = 1.0 - get_figure(r, pick) / get_figure(r, data), error = get_error(pick, data);
-    say(r, "%s is %.0f %% %s than data", name, 100 * better, get_better(r));
+    char data_name[CVY_STRATEGY_TEXT];
+    print_strategy(&r->search->candidate[r->search->data], data_name);
+    say(r, "%s is %.0f %% %s than %s", name, 100 * better, get_better(r), data_name);
     say_figures(r, pick, data);
     say_because(r, data, pick);
     if (!is_memory(r)) { /* bytes are counted */

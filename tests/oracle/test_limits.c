@@ -302,6 +302,7 @@ static void begin_tale(tale *t, double data_s, double mixed_s)
         assert_int_equal(cvy_strategy_parse(strategies[i], 16, space, &e->strategy), CVY_OK);
         e->feasible = t->candidate[i].fits = true;
         e->iteration_s = seconds[i];
+        e->strategy.micro_batches = 1; /* as an estimate says of no pipeline: not told */
         e->error_relative = i == 0 ? 0.09 : 0.05;
         e->part_s[CVY_PHASE_FORWARD] = 0.2;
         e->part_s[CVY_PHASE_GRADIENT_EXCHANGE] = seconds[i] - 0.2;
