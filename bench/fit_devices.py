@@ -6,15 +6,17 @@ images_per_s and note; BUILD/bench_one_device lists the ops of each model. For e
 constants is fitted to all rows together, with a log-normal prior on each; under mixed precision, where software tells
 more than the chip, one of each release too, with all releases together as its prior. Prints each row with what is
 predicted, and with what a set says that saw no row of that model. Where MACHINES, a folder, is given, its files get
-the constants.
+the constants. So does a CPU, from what bench/RESULTS.md has of Convoy itself with two threads.
 """
 import collections
 import csv
 import math
+import os
 import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 import numpy
 
@@ -81,15 +83,18 @@ DEVICES = {
     "A100 80GB SXM4": ("A100", A100, 19.5e12, 2039e9),
     "A100 40GB PCIe": ("A100", A100, 19.5e12, 1555e9),
     "A100 80GB PCIe": ("A100", A100, 19.5e12, 1935e9),
+    "2-core Xeon": ("CPU", {"FP32": 268.8e9}, 268.8e9, 27e9),
 }
 MACHINES = {"K80": ["k80"], "M60": ["m60"], "P100": ["dgx1-p100"], "V100": ["dgx1-v100", "dgx2"],
-            "A100": ["dgx-a100", "dgx-a100-80gb"], "ABCI": ["abci"]}
+            "A100": ["dgx-a100", "dgx-a100-80gb"], "ABCI": [], "CPU": ["cpu-2core"]}
 PRECISIONS = {"FP32": "fp32", "TF32": "tf32", "AMP-fp16": "fp16"}
 
 # ABCI: seconds a sample of forward, backward and Adam on one V100 under Chainer 7, as the oracle paper's authors
 # profiled them (its code and Fig. 2).
 PROFILES = [("alexnet-2012", 512, 0.000610938), ("vgg16:size=226", 32, 0.008245589),
             ("resnet50:size=226,version=1", 64, 0.003119502), ("resnet152:size=226,version=1", 64, 0.4744 / 64)]
+
+ORIGINS = {"Convoy": "bench/RESULTS.md", "chainer-7": "the authors' profiles (code; Fig. 2 for ResNet-152)"}
 
 # What is fitted: a key and a column of the machine file, the prior, the deviation of its logarithm, the most it can be.
 CONSTANTS = [
@@ -105,7 +110,7 @@ PRIOR = numpy.array([c[2] for c in CONSTANTS])
 DEVIATION = numpy.array([c[3] for c in CONSTANTS])
 MOST = numpy.log([c[4] for c in CONSTANTS])
 KERNELS = ["winograd-convolution", "convolution", "grouped-convolution"]
-ROW_DEVIATION = 0.1
+ROW_DEVIATION, PROFILE_DEVIATION = 0.1, 0.05  # published rows of many hands; one hand's averages of many iterations
 RELEASE_DEVIATION = numpy.array([0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 1e-3])  # from that of all releases; one launch a chip
 BEGIN, END = "  # Fitted by bench/fit_devices.py.\n", "  # The end of what was fitted.\n"
 
@@ -127,13 +132,24 @@ def read_rows(path):
         row["batch"] = int(row["batch_per_gpu"] or sorted(known)[len(known) // 2])
         row["seconds"] = row["batch"] / float(row["images_per_s"])
         row["optimizer"] = "sgd"
+        row["fuse"] = "none"
     return rows
+
+
+def read_results(path):
+    """Convoy with two threads, of the section with AVX-512: its plans fuse relus."""
+    section = open(path).read().split("\n## ")[1]
+    found = re.findall(r"^\| (\S+) \| (\d+) \| 2 \| ([\d.,]+) \|", section, re.MULTILINE)
+    return [{"zoo": model, "batch": int(batch), "gpu": "2-core Xeon", "precision": "FP32", "optimizer": "sgd",
+             "seconds": int(batch) / float(rate.replace(",", "")), "note": "Convoy", "fuse": "relu"}
+            for model, batch, rate in found]
 
 
 def read_profiles():
     """What the paper's authors profiled on ABCI, as rows."""
     return [{"zoo": zoo, "batch": batch, "gpu": "V100-SXM2-16GB", "precision": "FP32", "seconds": batch * sample_s,
-             "optimizer": "adam", "note": "chainer-7"} for zoo, batch, sample_s in PROFILES]
+             "optimizer": "adam", "note": "chainer-7", "fuse": "none", "deviation": PROFILE_DEVIATION}
+            for zoo, batch, sample_s in PROFILES]
 
 
 def name_release(note):
@@ -146,31 +162,39 @@ def name_release(note):
 
 
 def list_ops(build, rows):
-    """The ops of each (model, batch, optimizer): kernels, flop, bytes in f32 and under mixed precision."""
+    """The ops of each (model, batch, optimizer, fused): kernels, flop, bytes in f32 and under mixed precision."""
     ops = {}
-    wanted = sorted({(row["zoo"], row["batch"], row["optimizer"]) for row in rows})
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as net:
         net.write(ALEXNET_2012)
         net.flush()
-        names = {zoo: net.name if zoo == "alexnet-2012" else zoo for zoo, _, _ in wanted}
-        asked = "".join("%s %d %s\n" % (names[zoo], batch, rule) for zoo, batch, rule in wanted)
-        told = subprocess.run([build + "/bench_one_device", "ops", "none"], input=asked, stdout=subprocess.PIPE,
-                              universal_newlines=True, check=True).stdout
-    for key, part in zip(wanted, told.split("model ")[1:]):
-        lines = [line.split() for line in part.splitlines()[1:]]
-        ops[key] = ([line[0] for line in lines], numpy.array([[float(x) for x in line[2:]] for line in lines]))
+        for fuse in ("none", "relu"):
+            wanted = sorted({row_key(row) for row in rows if row["fuse"] == fuse})
+            asked = "".join("%s %d %s\n" % (net.name if zoo == "alexnet-2012" else zoo, batch, rule)
+                            for zoo, batch, rule, _ in wanted)
+            told = subprocess.run([build + "/bench_one_device", "ops", fuse], input=asked, stdout=subprocess.PIPE,
+                                  universal_newlines=True, check=True).stdout
+            for key, part in zip(wanted, told.split("model ")[1:]):
+                lines = [line.split() for line in part.splitlines()[1:]]
+                costs = numpy.array([[float(x) for x in line[2:]] for line in lines])
+                ops[key] = ([line[0] for line in lines], costs)
     return ops
+
+
+def row_key(row):
+    """What the ops of a row follow from."""
+    return row["zoo"], row["batch"], row["optimizer"], row["fuse"]
 
 
 class Case:
     """A row with its ops, ready to be priced."""
 
     def __init__(self, row, ops):
-        kernels, costs = ops[row["zoo"], row["batch"], row["optimizer"]]
+        kernels, costs = ops[row_key(row)]
         _, peaks, vectors, bandwidth = DEVICES[row["gpu"]]
         products = KERNELS + ["depthwise-convolution", "dense"]
         peak = numpy.array([peaks[row["precision"]] if k in products else vectors for k in kernels])
         self.row, self.measured, self.kernels = row, row["seconds"], set(kernels)
+        self.deviation = row.get("deviation", ROW_DEVIATION)
         self.flop_s = costs[:, 0] / peak
         self.bytes_s = costs[:, 2 if row["precision"] == "AMP-fp16" else 1] / bandwidth
         self.peak = numpy.array([KERNELS.index(k) if k in KERNELS else 3 if k == "depthwise-convolution" else 4
@@ -193,7 +217,7 @@ def fit(cases, prior, deviation):
     start = numpy.log(prior)
 
     def residuals(x):
-        rows = [math.log(c.predict(numpy.exp(x)) / c.measured) / ROW_DEVIATION for c in cases]
+        rows = [math.log(c.predict(numpy.exp(x)) / c.measured) / c.deviation for c in cases]
         return numpy.append(numpy.array(rows), (x - start) / deviation)
 
     x, damping = start.copy(), 1e-2
@@ -211,6 +235,11 @@ def fit(cases, prior, deviation):
         if done:
             break
     return numpy.exp(x)
+
+
+def fold(text, start, indent):
+    """A text in lines that fit."""
+    return textwrap.fill(text, 119, initial_indent=start, subsequent_indent=" " * indent, break_on_hyphens=False)
 
 
 class Set:
@@ -247,20 +276,18 @@ class Set:
 
     def write(self, precision):
         """Lines of a machine file: a rule for each kernel that the cases have, and one for the rest."""
-        head = "release: %s, " % self.release if self.release else ""
-        source = "fitted to one-device throughput, %d rows: %s" % (
-            len(self.cases), ", ".join("%s x%d" % (m, sum(c.row["zoo"] == m for c in self.cases))
-                                       for m in self.models))
-        error = "error: %.2f" % numpy.mean(self.lefts)
+        release = "release: %s, " % self.release if self.release else ""
+        origin = ORIGINS.get(self.cases[0].row["note"], "published throughput of one device")
+        counts = collections.Counter(c.row["zoo"] for c in self.cases)
+        source = "fitted to %s, %d rows: %s" % (origin, len(self.cases), ", ".join(
+            m + (" x%d" % n if n > 1 else "") for m, n in sorted(counts.items())))
         lines = []
-        for i, kernel in enumerate(KERNELS + ["depthwise-convolution"]):
-            if any(kernel in c.kernels for c in self.cases):
-                bandwidth = self.values[3 if i == 3 else 5]
-                peak = "" if i == 3 else "peak: %.3g, " % self.values[i]
-                lines.append("    - {%skernel: %s, precision: %s, %sbandwidth: %.3g, %s,\n       source: \"%s\"}\n" % (
-                    head, kernel, precision, peak, bandwidth, error, source))
-        lines.append("    - {%sprecision: %s, peak: %.3g, bandwidth: %.3g, %s,\n       source: \"%s\"}\n" % (
-            head, precision, self.values[4], self.values[5], error, source))
+        for i, kernel in enumerate(KERNELS + ["depthwise-convolution", "any"]):
+            if kernel == "any" or any(kernel in c.kernels for c in self.cases):
+                rule = release + ("" if kernel == "any" else "kernel: %s, " % kernel) + "precision: %s, " % precision
+                rule += "" if i == 3 else "peak: %.3g, " % self.values[i]
+                rule += "bandwidth: %.3g, error: %.2f," % (self.values[3 if i == 3 else 5], numpy.median(self.lefts))
+                lines.append(fold(rule, "    - {", 7) + "\n" + fold('source: "%s"}' % source, " " * 7, 9) + "\n")
         return lines
 
 
@@ -275,7 +302,7 @@ def write_machine(path, sets):
     if BEGIN in old:
         new = old[:old.index(BEGIN)] + text + old[old.index(END) + len(END):]
     else:
-        new = old.replace("\nlinks:\n", "\n" + text + "links:\n", 1)
+        new = re.sub(r"\n(links|execution):\n", lambda m: "\n" + text + m.group(0)[1:], old, count=1)
     open(path, "w").write(new)
 
 
@@ -305,22 +332,24 @@ def summarise(name, sets):
 
 
 def main():
-    """Fit all chips, then ABCI about the V100, whose chip it has."""
+    """Fit all chips; then ABCI about the V100, whose chip it has; then the CPU."""
     rows, profiles = read_rows(sys.argv[1]), read_profiles()
-    ops = list_ops(sys.argv[2] if len(sys.argv) > 2 else "build", rows + profiles)
+    results = read_results(os.path.join(os.path.dirname(sys.argv[0]), "RESULTS.md"))
+    ops = list_ops(sys.argv[2] if len(sys.argv) > 2 else "build", rows + profiles + results)
     cases = collections.OrderedDict()
     for row in rows:
         cases.setdefault(DEVICES[row["gpu"]][0], []).append(Case(row, ops))
     chips = {chip: fit_chip(chip, some) for chip, some in cases.items()}
     about = chips["V100"][0][1].values
     chips["ABCI"] = [("fp32", Set("ABCI", None, [Case(row, ops) for row in profiles], about, DEVIATION))]
+    chips["CPU"] = [("fp32", Set("CPU", None, [Case(row, ops) for row in results], PRIOR, DEVIATION))]
     for chip, sets in chips.items():
         for _, some in sets:
             some.show()
         for machine in MACHINES[chip] if len(sys.argv) > 3 else []:
             write_machine("%s/%s.yaml" % (sys.argv[3], machine), sets)
     print("\n" + "\n".join(some.summarise(precision) for sets in chips.values() for precision, some in sets) + "\n")
-    everything = [pair for chip, sets in chips.items() if chip != "ABCI" for pair in sets]
+    everything = [pair for chip, sets in chips.items() if chip not in ("ABCI", "CPU") for pair in sets]
     summarise("fp32 and tf32", [s for precision, s in everything if precision != "fp16"])
     summarise("mixed precision, one set a chip", [s for p, s in everything if p == "fp16" and not s.release])
     summarise("mixed precision, by release", [s for p, s in everything if p == "fp16" and s.release])

@@ -44,7 +44,7 @@ static void count_exchanges(const cvy_pricing *pricing, const cvy_priced_rank *r
     for (int i = 0; i < s->steps; i++) {
         const cvy_step *step = &s->step[i];
         bool between = step->phase == CVY_PHASE_HALO || step->phase == CVY_PHASE_REDISTRIBUTE;
-        if (between && step->exchange >= 0) {
+        if (between && step->exchange >= 0 && !cvy_step_passes_stages(s, step)) {
             const cvy_exchange *exchange = &s->exchange[step->exchange];
             bool gathers = step->kind == CVY_STEP_COLLECTIVE && exchange->collective == CVY_COLLECTIVE_ALL_GATHER &&
                            exchange->axes == CVY_AXIS_BIT(CVY_AXIS_CHANNEL);

@@ -47,6 +47,19 @@ typedef struct cvy_priced_rank {
     double send_s, return_s;    /**< to the next stage, and the gradient back; 0 for the last */
 } cvy_priced_rank;
 
+/**
+ * As cvy_oracle_create(), for another machine or other options than @p like has: what depends on the device alone is
+ * taken over where the device is the same.
+ *
+ * @param[in] like  of the same model, precision and optimizer, on a machine that fuses as much; borrowed for the call;
+ *                  NULL: none
+ */
+cvy_status cvy_oracle_create_like(const cvy_oracle *like, const cvy_model *model, const cvy_machine *machine,
+                                  const cvy_oracle_options *options, cvy_oracle **oracle_out);
+
+/** Whether a step is what passes between stages. */
+bool cvy_step_passes_stages(const cvy_schedule *schedule, const cvy_step *step);
+
 /** Price the steps of a plan's training schedule: writes estimate_s and estimate_error into them, sums the rest. */
 void cvy_price_steps(cvy_pricing *pricing, cvy_priced_rank *rank);
 

@@ -70,13 +70,22 @@ static cvy_status describe_simulation(cvy_oracle *o, const cvy_schedule *s, cvy_
     return CVY_OK;
 }
 
+/* Where the steps of stream 0 are looked at: the first that ends behind a time. */
+typedef struct cursor {
+    int at;
+    double begin_s;
+} cursor;
+
 /*
- * How much of [begin, end) no step of stream 0 covers. Intervals come in the order of time: @p at moves on to the first
- * step of stream 0 that ends behind @p begin.
+ * How much of [begin, end) no step of stream 0 covers. Those of one stream come in the order of time, and @p c moves on
+ * with them; where another stream's comes that began before, it starts anew.
  */
-static double find_uncovered(const cvy_schedule *s, const cvy_simulated *run, int *at, double begin, double end)
+static double find_uncovered(const cvy_schedule *s, const cvy_simulated *run, cursor *c, double begin, double end)
 {
     double uncovered = 0.0, clock = begin;
+    int *at = &c->at;
+    *at = begin < c->begin_s ? 0 : *at;
+    c->begin_s = begin;
     while (*at < s->steps && (s->step[*at].stream != 0 || run->end_s[*at] <= begin)) {
         ++*at;
     }
@@ -93,12 +102,12 @@ static double find_uncovered(const cvy_schedule *s, const cvy_simulated *run, in
 /* Give every second of the run to a phase. */
 static void attribute(const cvy_schedule *s, const cvy_simulated *run, cvy_priced_rank *rank)
 {
-    int at = 0;
+    cursor c = {.at = 0};
     double given = 0.0;
     for (int i = 0; i < s->steps; i++) {
         double seconds = run->end_s[i] - run->start_s[i];
         if (s->step[i].stream != 0) {
-            double out = find_uncovered(s, run, &at, run->start_s[i], run->end_s[i]);
+            double out = find_uncovered(s, run, &c, run->start_s[i], run->end_s[i]);
             rank->hidden_s += seconds - out;
             seconds = out;
         }

@@ -1,7 +1,7 @@
 /* Seconds of each step: kernels and local moves by the device, exchanges by the links. Control takes none. */
 #include "oracle/estimate_internal.h"
 
-static bool is_stage_transfer(const cvy_schedule *s, const cvy_step *step)
+bool cvy_step_passes_stages(const cvy_schedule *s, const cvy_step *step)
 {
     if (step->kind != CVY_STEP_EXCHANGE) {
         return false;
@@ -101,13 +101,13 @@ static void price_exchange(cvy_pricing *pricing, cvy_step *step, cvy_priced_rank
 {
     const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
     cvy_network_cost cost = estimate_exchange(pricing, step, rank);
-    cvy_communication *sum = is_stage_transfer(s, step) ? &rank->transfer : &rank->communication[step->phase];
+    cvy_communication *sum = cvy_step_passes_stages(s, step) ? &rank->transfer : &rank->communication[step->phase];
     sum->seconds += cost.seconds;
     sum->latency_s += cost.latency_s;
     sum->bytes += count_sent(pricing, s, step);
     step->estimate_error = find_line_error(&cost);
     step->estimate_s = cost.seconds;
-    if (is_stage_transfer(s, step)) {
+    if (cvy_step_passes_stages(s, step)) {
         note_stage_transfer(s, step, rank);
     }
     rank->error_s += step->estimate_s * step->estimate_error;

@@ -28,7 +28,7 @@ typedef struct cvy_limit {
     double share;
     double threshold;          /**< that the share is above */
     char what[CVY_LIMIT_TEXT]; /**< the numbers behind it, in words and units */
-    double faster;             /**< what the best change takes away of the seconds of an image; 0 where none was priced */
+    double faster;             /**< what the best change saves of an image's seconds; 0 where none was priced */
     double gone_at;            /**< by how much that change must be made for the share to be at the threshold; INFINITY:
                                     it never is; 0 where none was priced */
     char lift[CVY_LIMIT_TEXT]; /**< "with 2x link bandwidth 11 % faster, gone at 3.1x"; empty where nothing lifts it */
@@ -39,7 +39,8 @@ typedef struct cvy_limit {
  * Not collective.
  *
  * A change is a copy of the machine, of the options or of the question with one thing made better, for which the
- * strategy is estimated again: of those that could lift a limit, the one with the most effect at 2x is told.
+ * strategy is estimated again. Of those that make a limit's share less, or if none does of all, the one that saves most
+ * at 2x is told.
  *
  * @param[in]  estimate    of @p question by @p oracle; one that is not feasible has no limits
  * @param[in]  what_if     also price changes, each by a few more estimates

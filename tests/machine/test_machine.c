@@ -256,6 +256,10 @@ static void test_shipped_figures_have_sources(void **state)
             const double *peak = &m->device.peak_flop_per_s[j];
             assert_true(*peak == 0 || cvy_machine_find_source(m, peak));
         }
+        assert_true(m->device.launch_s == 0 || cvy_machine_find_source(m, &m->device.launch_s));
+        for (int j = 0; j < m->device.efficiencies; j++) {
+            assert_non_null(cvy_machine_find_source(m, &m->device.efficiency[j].bandwidth));
+        }
         for (int j = 0; j < m->levels; j++) {
             assert_non_null(cvy_machine_find_source(m, &m->level[j].endpoints));
             assert_non_null(cvy_machine_find_source(m, &m->level[j].latency_s));
@@ -293,7 +297,8 @@ static void test_abci_is_what_the_paper_says(void **state)
     assert_int_equal(cvy_machine_devices(m), 4352);
     assert_true(m->level[3].oversubscription == 3);
     assert_false(m->execution.overlap);
-    assert_true(m->execution.layer_host_s == 0); /* nothing of iterations is fitted */
+    assert_true(m->execution.whole_channels && m->execution.whole_dense && m->execution.local_norms);
+    assert_int_equal(m->execution.recompute, 1u << CVY_STRATEGY_SERIAL | 1u << CVY_STRATEGY_PIPELINE);
     cvy_machine_destroy(&m);
 }
 
