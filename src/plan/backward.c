@@ -87,9 +87,8 @@ static cvy_status bring_parts(cvy_builder *b, int layer)
 /* dy of a layer in its output's format: the sum of the parts; -1 where nobody made one. */
 static cvy_status sum_contributions(cvy_builder *b, int layer)
 {
-    bool in_parts = takes_parts(b, layer);
+    bool in_parts = layer >= b->first_layer && takes_parts(b, layer);
     int sum = -1;
-    b->layer[layer].gradient1 = -1;
     CVY_TRY(bring_parts(b, layer));
     for (int i = b->layer[layer].contribution; i >= 0; i = b->contribution[i].next) {
         int part = b->contribution[i].buffer;
@@ -188,25 +187,33 @@ static cvy_status build_passes(cvy_builder *b, int layer)
     return cvy_build_layer_update(b, layer);
 }
 
+static cvy_status build_layer(cvy_builder *b, int layer)
+{
+    cvy_flow flow = b->model->layer[layer].kind->flow;
+    bool received = layer == b->end_layer - 1 && layer < b->model->layers - 1;
+    if (!b->layer[layer].needs_gradient) {
+        return CVY_OK;
+    }
+    CVY_TRY(received ? cvy_pipeline_receive_gradient(b) : sum_contributions(b, layer));
+    if (flow != CVY_FLOW_LOSS && b->layer[layer].gradient < 0) {
+        return CVY_OK; /* nothing that leads to the loss uses it */
+    }
+    CVY_TRY(return_gradient(b, layer));
+    if (flow == CVY_FLOW_SUM || flow == CVY_FLOW_VIEW || cvy_fuse_leaves_gradient(b, layer)) {
+        return share_gradient(b, layer);
+    }
+    return flow == CVY_FLOW_CONCAT ? slice_gradient(b, layer) : build_passes(b, layer);
+}
+
 cvy_status cvy_build_backward(cvy_builder *b)
 {
-    for (int i = b->model->layers - 1; i > 0; i--) {
-        cvy_flow flow = b->model->layer[i].kind->flow;
-        if (!b->layer[i].needs_gradient) {
-            continue;
-        }
-        CVY_TRY(sum_contributions(b, i));
-        if (flow != CVY_FLOW_LOSS && b->layer[i].gradient < 0) {
-            continue; /* nothing that leads to the loss uses it */
-        }
-        CVY_TRY(return_gradient(b, i));
-        if (flow == CVY_FLOW_SUM || flow == CVY_FLOW_VIEW || cvy_fuse_leaves_gradient(b, i)) {
-            CVY_TRY(share_gradient(b, i));
-        } else if (flow == CVY_FLOW_CONCAT) {
-            CVY_TRY(slice_gradient(b, i));
-        } else {
-            CVY_TRY(build_passes(b, i));
-        }
+    int before = b->first_layer - 1;
+    for (int i = b->end_layer - 1; i > before && i > 0; i--) {
+        CVY_TRY(build_layer(b, i));
     }
-    return CVY_OK;
+    if (before < 0 || !b->layer[before].needs_gradient) {
+        return CVY_OK;
+    }
+    CVY_TRY(sum_contributions(b, before));
+    return cvy_pipeline_send_gradient(b);
 }

@@ -57,7 +57,7 @@ static void measure_bucket(cvy_builder *b, const cvy_bucket *bucket)
     cvy_buffer *buffer = &b->schedule->buffer[bucket->buffer];
     int64_t elements = cvy_ceil_div(bucket->bytes, cvy_dtype_bytes(buffer->tensor.dtype));
     buffer->tensor.shape = buffer->global = CVY_SHAPE(elements);
-    buffer->local[0] = cvy_intervals_whole(elements);
+    buffer->local[0] = (cvy_interval){0, elements};
     buffer->bytes = cvy_tensor_bytes(&buffer->tensor);
 }
 
@@ -88,7 +88,7 @@ static cvy_status close_bucket(cvy_builder *b, unsigned axes)
     measure_bucket(b, &bucket);
     cvy_exchange_spec spec = {
         .step = {CVY_STEP_COLLECTIVE, CVY_PHASE_GRADIENT_EXCHANGE, -1},
-        .stream = b->plan->options.parallel.overlap,
+        .stream = b->plan->options.parallel.overlap ? CVY_STREAM_GRADIENTS : CVY_STREAM_MAIN,
         .exchange = {.collective = CVY_COLLECTIVE_ALL_REDUCE, .axes = axes, .bucket = b->buckets_closed++, .sum = true,
                      .bytes = b->schedule->buffer[bucket.buffer].bytes, .first_message = b->schedule->messages},
         .uses = 1,

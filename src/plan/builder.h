@@ -53,7 +53,9 @@ typedef struct cvy_builder {
     cvy_seat seat;           /**< its samples are those of the micro-batch under way */
     int micro_batch;
     bool training;
-    cvy_layer_buffers *layer;
+    int stages, first_layer, end_layer; /**< of the rank's stage; all layers where there is one */
+    cvy_layer_buffers *layer;  /**< of the micro-batch under way */
+    cvy_layer_buffers *layers; /**< of all micro-batches of a pipeline; else of one at a time */
     int *statistics;         /**< mean and variance that each layer saved, a pair a layer, micro-batch by micro-batch */
     int *parameter;          /**< buffer of each parameter */
     int *parameter_gradient; /**< of the micro-batch under way, where its backward has come by */
@@ -218,8 +220,26 @@ cvy_status cvy_recompute_decide(cvy_builder *b);
 /** Make a layer's output again where it was dropped, and what that needs before it. */
 cvy_status cvy_recompute_restore(cvy_builder *b, int layer);
 
+/** Forward, and in training backward, of all micro-batches, in the order of the pipeline. */
+cvy_status cvy_build_micro_batches(cvy_builder *b);
+
+/** The tensor that comes from the stage before. */
+cvy_status cvy_pipeline_receive(cvy_builder *b);
+
+/** The tensor that goes to the stage after. */
+cvy_status cvy_pipeline_send(cvy_builder *b);
+
+/** The gradient that comes from the stage after. */
+cvy_status cvy_pipeline_receive_gradient(cvy_builder *b);
+
+/** The gradient that goes to the stage before. */
+cvy_status cvy_pipeline_send_gradient(cvy_builder *b);
+
 /** Start a micro-batch: nothing is known of any layer yet. */
 void cvy_micro_batch_start(cvy_builder *b, int micro_batch);
+
+/** Go on with a micro-batch that was started. */
+void cvy_micro_batch_resume(cvy_builder *b, int micro_batch);
 
 /** Add the gradients of a layer's parameters to those of the micro-batches before. */
 cvy_status cvy_micro_batch_sum_gradients(cvy_builder *b, int layer);
@@ -256,10 +276,10 @@ cvy_status cvy_builder_contribute(cvy_builder *b, int consumer, int i, int buffe
 /** Let outputs lie on inputs that nobody reads later, where the op allows it. */
 cvy_status cvy_schedule_place_in_place(cvy_schedule *schedule);
 
-/** Derive what each step waits for from what it reads and writes. */
-cvy_status cvy_schedule_derive_dependencies(cvy_schedule *schedule);
-
 /** Find lifetimes and give every buffer its place in the two arenas. */
 cvy_status cvy_schedule_place(cvy_schedule *schedule);
+
+/** Derive what each step waits for from what it reads and writes, and from where that lies. */
+cvy_status cvy_schedule_derive_dependencies(cvy_schedule *schedule);
 
 #endif

@@ -83,27 +83,53 @@ cvy_status cvy_build_layer_forward(cvy_builder *b, int layer, cvy_phase phase)
     return passes == 0 ? build_view(b, layer, phase) : CVY_OK;
 }
 
-cvy_status cvy_build_forward(cvy_builder *b)
+/* Layers at or behind something trainable: of all stages, as gradients pass between them. */
+static void find_gradients(cvy_builder *b)
 {
-    int loss = b->model->layers - 1;
-    for (int i = 0; i < b->model->parameters && !b->training; i++) { /* evaluation goes by averages, if there are any */
-        b->parameter[i] = b->average[i] >= 0 ? b->average[i] : b->parameter[i];
-    }
-    cvy_fuse_relus(b);
-    CVY_TRY(build_source(b, 0));
-    CVY_TRY(build_label(b));
-    CVY_TRY(cvy_builder_add_control(b, CVY_PHASE_IO, CVY_ACCESS_WRITE, b->layer[0].output,
-                                    b->schedule->label_buffer));
     for (int i = 1; i < b->model->layers; i++) {
         const cvy_layer *layer = &b->model->layer[i];
         b->layer[i].needs_gradient = layer->parameters > 0;
         for (int k = 0; k < layer->inputs; k++) {
             b->layer[i].needs_gradient |= b->layer[layer->input[k]].needs_gradient;
         }
-        CVY_TRY(cvy_build_layer_forward(b, i, CVY_PHASE_FORWARD));
+    }
+}
+
+/* What a stage begins with: the batch, the labels, or what the stage before has made. */
+static cvy_status build_start(cvy_builder *b)
+{
+    bool first = b->first_layer == 0, last = b->end_layer == b->model->layers;
+    CVY_TRY(first ? build_source(b, 0) : CVY_OK);
+    CVY_TRY(last ? build_label(b) : CVY_OK);
+    if (first || last) {
+        CVY_TRY(cvy_builder_add_control(b, CVY_PHASE_IO, CVY_ACCESS_WRITE, first ? b->layer[0].output : -1,
+                                        b->schedule->label_buffer));
+    }
+    return first ? CVY_OK : cvy_pipeline_receive(b);
+}
+
+static cvy_status build_end(cvy_builder *b)
+{
+    int loss = b->model->layers - 1;
+    if (b->end_layer <= loss) {
+        return cvy_pipeline_send(b);
     }
     b->schedule->loss_buffer = b->layer[loss].saved[CVY_ROLE_LOSS];
     b->schedule->output_buffer = b->layer[b->model->layer[loss].input[0]].output;
     int kept = b->training ? -1 : b->schedule->output_buffer; /* evaluation may read the output at the end */
     return cvy_builder_add_control(b, CVY_PHASE_FORWARD, CVY_ACCESS_READ, b->schedule->loss_buffer, kept);
+}
+
+cvy_status cvy_build_forward(cvy_builder *b)
+{
+    for (int i = 0; i < b->model->parameters && !b->training; i++) { /* evaluation goes by averages, if there are any */
+        b->parameter[i] = b->average[i] >= 0 ? b->average[i] : b->parameter[i];
+    }
+    find_gradients(b);
+    cvy_fuse_relus(b);
+    CVY_TRY(build_start(b));
+    for (int i = b->first_layer > 0 ? b->first_layer : 1; i < b->end_layer; i++) {
+        CVY_TRY(cvy_build_layer_forward(b, i, CVY_PHASE_FORWARD));
+    }
+    return build_end(b);
 }

@@ -126,6 +126,7 @@ void cvy_fuse_relus(cvy_builder *b)
     }
     for (int i = 0; i < model->layers; i++) {
         int consumer = b->plan->options.unfused ? -1 : b->layer[i].relu;
+        consumer = i >= b->first_layer && consumer < b->end_layer ? consumer : -1; /* of another stage */
         bool carries = consumer >= 0 && is_relu(b, consumer) && may_carry(b, i, consumer);
         b->layer[i].relu = carries ? consumer : -1;
         if (carries) {

@@ -7,15 +7,22 @@
  */
 #include "plan/builder.h"
 
-void cvy_micro_batch_start(cvy_builder *b, int micro_batch)
+void cvy_micro_batch_resume(cvy_builder *b, int micro_batch)
 {
+    size_t state = b->stages > 1 ? (size_t)micro_batch : 0;
     cvy_interval samples = cvy_schedule_micro_batch(b->schedule, micro_batch);
     int64_t first = b->schedule->samples.begin;
     b->micro_batch = micro_batch;
     b->seat.samples = (cvy_interval){first + samples.begin, first + samples.end};
-    b->contributions = b->variants = 0;
+    b->layer = b->layers + state * (size_t)b->model->layers;
+}
+
+void cvy_micro_batch_start(cvy_builder *b, int micro_batch)
+{
+    cvy_micro_batch_resume(b, micro_batch);
     for (int i = 0; i < b->model->layers; i++) {
-        b->layer[i] = (cvy_layer_buffers){.output = -1, .gradient = -1, .contribution = -1, .variant = -1};
+        b->layer[i] = (cvy_layer_buffers){
+            .output = -1, .gradient = -1, .gradient1 = -1, .contribution = -1, .variant = -1};
         for (int role = 0; role < CVY_ROLE_COUNT; role++) {
             b->layer[i].saved[role] = -1;
         }
@@ -94,7 +101,7 @@ static cvy_status merge(cvy_builder *b, int layer, int micro_batch)
 cvy_status cvy_micro_batch_merge_statistics(cvy_builder *b)
 {
     b->micro_batch = 0;
-    for (int i = 1; i < b->model->layers; i++) {
+    for (int i = b->first_layer; i < b->end_layer; i++) {
         b->layer[i].saved[CVY_ROLE_MEAN] = find_statistics(b, 0, i)[0];
         b->layer[i].saved[CVY_ROLE_VARIANCE] = find_statistics(b, 0, i)[1];
         for (int k = 1; k < b->schedule->micro_batches && cvy_layer_kind_commits(b->model->layer[i].kind); k++) {

@@ -7,7 +7,7 @@
 
 static void clear_builder(cvy_builder *b)
 {
-    cvy_free(b->layer);
+    cvy_free(b->layers);
     cvy_free(b->statistics);
     cvy_free(b->parameter);
     cvy_free(b->parameter_gradient);
@@ -34,7 +34,8 @@ static cvy_status start_builder(cvy_builder *b)
 {
     size_t layers = (size_t)b->model->layers;
     size_t parameters = (size_t)b->model->parameters;
-    b->layer = cvy_calloc(layers, sizeof *b->layer);
+    size_t states = b->stages > 1 ? (size_t)b->schedule->micro_batches : 1;
+    b->layer = b->layers = cvy_calloc(layers * states, sizeof *b->layers);
     b->statistics = make_indices(2 * layers * (size_t)b->schedule->micro_batches);
     b->parameter = make_indices(parameters);
     b->parameter_gradient = make_indices(parameters);
@@ -61,20 +62,11 @@ static int count_persistent(const cvy_schedule *s)
     return count;
 }
 
-/* Forward, and in training backward, of each micro-batch; then what all of them together change. */
 static cvy_status build_steps(cvy_builder *b)
 {
     CVY_TRY(cvy_build_persistent(b));
     b->plan->persistent_buffers = count_persistent(b->schedule);
-    for (int i = 0; i < b->schedule->micro_batches; i++) {
-        cvy_micro_batch_start(b, i);
-        CVY_TRY(cvy_build_forward(b));
-        if (b->training) {
-            CVY_TRY(cvy_recompute_decide(b));
-            CVY_TRY(cvy_build_backward(b));
-            cvy_micro_batch_keep_statistics(b);
-        }
-    }
+    CVY_TRY(cvy_build_micro_batches(b));
     return b->training ? cvy_build_update(b) : CVY_OK;
 }
 
@@ -102,7 +94,17 @@ int64_t cvy_plan_count_samples(const cvy_plan *plan, int64_t batch)
 static int count_micro_batches(const cvy_plan *plan, int64_t batch)
 {
     int64_t least = cvy_max_i64(batch / count_sample_ranks(plan), 1);
-    return (int)cvy_min_i64(cvy_max_i64(plan->options.micro_batches, 1), least);
+    const cvy_distribution *d = plan->options.parallel.distribution;
+    int64_t asked = plan->options.micro_batches == 0 && d ? d->strategy.micro_batches : plan->options.micro_batches;
+    return (int)cvy_min_i64(cvy_max_i64(asked, 1), least);
+}
+
+static void find_stage(cvy_builder *b)
+{
+    const cvy_distribution *d = b->seat.distribution;
+    b->stages = (int)b->seat.size[CVY_AXIS_STAGE];
+    b->first_layer = d ? d->stages[b->seat.coordinate[CVY_AXIS_STAGE]] : 0;
+    b->end_layer = d ? d->stages[b->seat.coordinate[CVY_AXIS_STAGE] + 1] : b->model->layers;
 }
 
 static cvy_status build_schedule(cvy_plan *plan, cvy_schedule_kind kind, int64_t batch)
@@ -117,13 +119,14 @@ static cvy_status build_schedule(cvy_plan *plan, cvy_schedule_kind kind, int64_t
                      .training = s->training};
     cvy_seat_take(plan->options.parallel.distribution, plan->options.parallel.rank, &b.seat);
     b.seat.batch = batch;
+    find_stage(&b);
     b.seat.samples = (cvy_interval){s->samples.begin, s->samples.begin + s->batch};
     cvy_status status = start_builder(&b);
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, build_steps(&b));
     CVY_TRY_GOTO(status, done, cvy_schedule_place_in_place(s));
-    CVY_TRY_GOTO(status, done, cvy_schedule_derive_dependencies(s));
     CVY_TRY_GOTO(status, done, cvy_schedule_place(s));
+    CVY_TRY_GOTO(status, done, cvy_schedule_derive_dependencies(s));
     plan->persistent_bytes = cvy_max_i64(plan->persistent_bytes, s->memory.persistent_bytes);
     plan->transient_bytes = cvy_max_i64(plan->transient_bytes, s->memory.transient_bytes);
 done:

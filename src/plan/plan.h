@@ -104,7 +104,8 @@ typedef struct cvy_plan_options {
     int64_t batch;              /**< samples an iteration, all ranks */
     int64_t tail_batch;         /**< samples of the last batch of an epoch; 0 where every batch is whole */
     cvy_dtype dtype;            /**< CVY_F32 or CVY_F64 */
-    int micro_batches;          /**< parts that each batch goes through in, their gradients summed; 0 is 1 */
+    int micro_batches;          /**< parts that each batch goes through in, their gradients summed; 0: as many as the
+                                     distribution's strategy says, or 1 */
     cvy_recompute recompute;
     bool training;              /**< false: the evaluation schedule alone */
     bool train_only;            /**< the schedule of a whole batch's training alone: for estimates */

@@ -37,6 +37,15 @@ typedef struct survey {
     int *junctions; /* sums and concats dropped in a row up to a layer */
 } survey;
 
+/* Outputs that may be dropped: of the stage's layers, but for the batch and the loss. */
+static int get_first(const survey *s) { return s->b->first_layer > 1 ? s->b->first_layer : 1; }
+
+static int get_end(const survey *s)
+{
+    int last = s->b->model->layers - 1;
+    return s->b->end_layer < last ? s->b->end_layer : last;
+}
+
 /* On the first rank, whose share is the largest: all ranks must come to one decision, as they exchange what is made. */
 static int64_t output_bytes(const cvy_builder *b, int layer)
 {
@@ -80,7 +89,7 @@ static void note_reads(survey *s, int layer, cvy_op_pass pass)
 static void find_reads(survey *s)
 {
     const cvy_builder *b = s->b;
-    for (int i = b->model->layers - 1; i > 0; i--) {
+    for (int i = b->end_layer - 1; i > 0 && i >= b->first_layer; i--) {
         const cvy_layer *l = &b->model->layer[i];
         bool steps = b->layer[i].needs_gradient && !cvy_fuse_leaves_gradient(b, i);
         for (int k = 0; k < l->kind->backward_passes && steps; k++) {
@@ -122,7 +131,7 @@ static int count_junctions(const survey *s, const cvy_layer *l)
 
 static void drop_cheap(survey *s)
 {
-    for (int i = 1; i < s->b->model->layers - 1; i++) {
+    for (int i = get_first(s); i < get_end(s); i++) {
         const cvy_layer *l = &s->b->model->layer[i];
         s->junctions[i] = count_junctions(s, l);
         if (is_view(s->b, i)) {
@@ -162,7 +171,7 @@ static int64_t choose_kept(const survey *s, const bool *candidate, int64_t budge
     int64_t kept = 0, largest = 0;
     part open = {0}, since = {0};
     int pending = 0; /* the candidate last passed; 0: none */
-    for (int i = 1; i < s->b->model->layers - 1; i++) {
+    for (int i = get_first(s); i < get_end(s); i++) {
         add_to_part(s, i, &open);
         add_to_part(s, i, &since);
         if (pending && open.read > budget) {
@@ -188,7 +197,7 @@ static void drop_all(survey *s, const bool *candidate, bool *kept)
     part whole = {0};
     int64_t best_budget = 0, best = INT64_MAX;
     int last = 0;
-    for (int i = 1; i < s->b->model->layers - 1; i++) {
+    for (int i = get_first(s); i < get_end(s); i++) {
         add_to_part(s, i, &whole);
     }
     for (int i = 1; i <= BUDGETS; i++) {
@@ -202,10 +211,10 @@ static void drop_all(survey *s, const bool *candidate, bool *kept)
     if (choose_kept(s, candidate, best_budget, kept) >= whole.read) {
         return; /* nothing is saved */
     }
-    for (int i = 1; i < s->b->model->layers - 1; i++) {
+    for (int i = get_first(s); i < get_end(s); i++) {
         last = kept[i] ? i : last;
     }
-    for (int i = 1; i < last; i++) { /* behind the last one backward begins at once: nothing to gain */
+    for (int i = get_first(s); i < last; i++) { /* behind the last one backward begins at once: nothing to gain */
         s->b->layer[i].dropped = !kept[i];
     }
 }

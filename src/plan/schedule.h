@@ -18,6 +18,17 @@ typedef enum cvy_step_kind {
     CVY_STEP_CONTROL,    /**< the batch is taken in; the loss is looked at */
 } cvy_step_kind;
 
+/** Streams: on each, steps run in their order; between them as their dependencies say. */
+typedef enum cvy_stream {
+    CVY_STREAM_MAIN,         /**< what computes, and communication that others wait for at once */
+    CVY_STREAM_GRADIENTS,    /**< exchange of gradients of weights, where it overlaps */
+    CVY_STREAM_FORWARD_IN,   /**< from the stage before */
+    CVY_STREAM_FORWARD_OUT,  /**< to the stage after */
+    CVY_STREAM_GRADIENT_IN,  /**< from the stage after */
+    CVY_STREAM_GRADIENT_OUT, /**< to the stage before */
+    CVY_STREAM_COUNT
+} cvy_stream;
+
 /** Phases of an iteration: the words of a breakdown. */
 typedef enum cvy_phase {
     CVY_PHASE_IO,
@@ -67,7 +78,9 @@ typedef struct cvy_buffer {
     cvy_content content;
     int layer, parameter, part; /**< -1 where it has none */
     cvy_shape global;           /**< logical extents over all ranks */
-    cvy_intervals local[CVY_MAX_DIMS]; /**< what this class of ranks holds of each dimension */
+    cvy_interval local[CVY_MAX_DIMS]; /**< what this class of ranks holds of each dimension, from first to last */
+    int stretched;              /**< the dimension of which it holds several stretches, ... */
+    cvy_intervals stretches;    /**< ... and these; none where each dimension is held in one */
     cvy_tensor tensor;          /**< local extents, type, format */
     int64_t bytes;              /**< exact, padding of the format included */
     int first_step, last_step;  /**< first writer, last user; whole run where persistent */
@@ -135,7 +148,8 @@ typedef struct cvy_step {
     int op;                            /**< index into the table of ops; -1 for control and communication */
     int first_use, uses;               /**< for ops: in the order of the op's operands */
     int first_dependency, dependencies;
-    int stream, issue;                 /**< the order on a stream is total, and equal on all members of a group */
+    int stream;                        /**< a cvy_stream */
+    int issue;                         /**< the order on a stream is total, and equal on all members of a group */
     int every, offset;                 /**< runs when iteration % every == offset */
     int exchange;                      /**< index; -1 */
     double estimate_s, estimate_error; /**< written by the oracle, read by reports; 0 until then */

@@ -29,6 +29,9 @@ static cvy_status add_parameter(cvy_builder *b, int index)
 {
     const cvy_parameter *p = &b->model->parameter[index];
     cvy_format format = p->spec.role == CVY_ROLE_W ? b->formats[p->layer].weight : CVY_FORMAT_PLAIN;
+    if (p->layer < b->first_layer || p->layer >= b->end_layer) {
+        return CVY_OK;
+    }
     cvy_buffer buffer = {.role = CVY_BUFFER_WEIGHTS,
                          .content = CVY_CONTENT_PARAMETER,
                          .layer = p->layer,
@@ -50,8 +53,12 @@ static cvy_status add_slot(cvy_builder *b, int slot)
     cvy_tensor x = cvy_builder_activation(b, 0, CVY_CONTENT_BATCH, CVY_FORMAT_PLAIN).tensor;
     x.dtype = CVY_F32;
     x.shape.extent[0] = cvy_plan_count_samples(b->plan, b->plan->options.batch);
-    int64_t bytes = cvy_round_up(cvy_tensor_bytes(&x), 64) +
-                    cvy_round_up(x.shape.extent[0] * b->plan->options.label_bytes, 64);
+    bool images = b->first_layer == 0, labels = b->end_layer == b->model->layers;
+    int64_t bytes = (images ? cvy_round_up(cvy_tensor_bytes(&x), 64) : 0) +
+                    (labels ? cvy_round_up(x.shape.extent[0] * b->plan->options.label_bytes, 64) : 0);
+    if (bytes == 0) {
+        return CVY_OK; /* a stage in the middle */
+    }
     cvy_buffer buffer = {.role = CVY_BUFFER_DATA,
                          .content = CVY_CONTENT_BATCH,
                          .layer = -1,
@@ -90,7 +97,7 @@ cvy_status cvy_build_persistent(cvy_builder *b)
 static cvy_status build_commits(cvy_builder *b)
 {
     CVY_TRY(cvy_micro_batch_merge_statistics(b));
-    for (int i = 1; i < b->model->layers; i++) {
+    for (int i = (int)cvy_max_i64(b->first_layer, 1); i < b->end_layer; i++) {
         const cvy_layer_kind *kind = b->model->layer[i].kind;
         for (int k = 0; k < kind->forward_passes; k++) {
             if (kind->forward[k] == CVY_PASS_COMMIT) {
