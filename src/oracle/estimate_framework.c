@@ -86,7 +86,7 @@ static void add_host(const cvy_pricing *pricing, cvy_priced_rank *rank)
     rank->iteration_s += shows;
     for (int i = 0; i < 2; i++) {
         rank->forward_s[i] += shows / 3.0 / parts;
-        rank->backward_s[i] += shows * 2.0 / 3.0 / parts;
+        rank->backward_s[i][0] += shows * 2.0 / 3.0 / parts;
     }
 }
 

@@ -61,12 +61,13 @@ typedef struct cvy_priced_rank {
     cvy_communication communication[CVY_PHASE_COUNT]; /**< but that between stages */
     cvy_communication transfer; /**< to other stages */
     cvy_rank_memory memory;
-    /* Of a stage: the first micro-batch, and the last. */
-    double forward_s[2], backward_s[2];
+    /* Of a stage: the first micro-batch, and the last. Backward is until the gradient goes on, and then. */
+    double forward_s[2], backward_s[2][2];
     double send_s[2];           /**< to the next stage */
     double return_s[2];         /**< of the gradient to the stage before */
-    double sum_s;               /**< of gradients with those of the micro-batches before: behind each but the first */
-    double update_s;            /**< once an iteration, behind all of them */
+    double sum_s[2];            /**< of gradients with those of the micro-batches before: in each backward but one */
+    double last_s;              /**< of updates in the last backward, until its gradient goes on */
+    double update_s;            /**< behind all of them */
 } cvy_priced_rank;
 
 /** Whether a step is a message between stages. */

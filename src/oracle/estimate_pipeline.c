@@ -9,7 +9,10 @@
 #include "base/memory.h"
 #include "oracle/estimate_internal.h"
 
-/* A problem under construction. Steps of a stage and micro-batch: forward, backward, the way there and the way back. */
+/* Steps of a stage and micro-batch: forward, backward until its gradient is made, the rest; there, and back. */
+enum { AT_FORWARD, AT_BACKWARD, AT_REST, AT_SEND, AT_RETURN, AT_COUNT };
+
+/* A problem under construction. */
 typedef struct layout {
     const cvy_priced_rank *stage;
     int stages, micro_batches;
@@ -19,13 +22,11 @@ typedef struct layout {
     cvy_sim_step *step;
     cvy_dependency *dependency;
     int steps, dependencies;
-    int *at[4]; /* of each stage and micro-batch: index of the step */
+    int *at[AT_COUNT]; /* of each stage and micro-batch: index of the step */
 } layout;
 
 /* Micro-batches of all stages that are laid out, at most: a gigabyte. */
 enum { MOST_PAIRS = 4000000 };
-
-enum { AT_FORWARD, AT_BACKWARD, AT_SEND, AT_RETURN };
 
 /* Append a step to its stream and note where it is. */
 static void add_step(layout *l, int what, int stage, int micro_batch, double seconds, int stream)
@@ -43,12 +44,16 @@ static void add_forward(layout *l, int s, int m)
     }
 }
 
+/* What goes back goes as soon as it is made; weights' gradients of the stage's first layer may come behind it. */
 static void add_backward(layout *l, int s, int m)
 {
+    const cvy_priced_rank *r = &l->stage[s];
     int which = m >= l->larger;
-    add_step(l, AT_BACKWARD, s, m, l->stage[s].backward_s[which] + (m > 0 ? l->stage[s].sum_s : 0.0), s);
+    double sum = m > 0 ? 1.0 : 0.0, last_s = m == l->micro_batches - 1 ? r->last_s : 0.0;
+    add_step(l, AT_BACKWARD, s, m, r->backward_s[which][0] + sum * r->sum_s[0] + last_s, s);
     if (s > 0) {
-        add_step(l, AT_RETURN, s, m, l->free ? 0.0 : l->stage[s].return_s[which], 2 * l->stages - 1 + s - 1);
+        add_step(l, AT_RETURN, s, m, l->free ? 0.0 : r->return_s[which], 2 * l->stages - 1 + s - 1);
+        add_step(l, AT_REST, s, m, r->backward_s[which][1] + sum * r->sum_s[1], s);
     }
 }
 
@@ -95,10 +100,10 @@ static void add_waits(layout *l)
 static cvy_status start_layout(layout *l)
 {
     size_t pairs = (size_t)l->stages * (size_t)l->micro_batches;
-    l->step = cvy_calloc(4 * pairs + (size_t)l->stages, sizeof *l->step);
+    l->step = cvy_calloc(AT_COUNT * pairs + (size_t)l->stages, sizeof *l->step);
     l->dependency = cvy_calloc(4 * pairs + 1, sizeof *l->dependency);
     bool whole = l->step && l->dependency;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < AT_COUNT; i++) {
         l->at[i] = cvy_calloc(pairs, sizeof *l->at[i]);
         whole = whole && l->at[i];
     }
@@ -109,7 +114,7 @@ static void clear_layout(layout *l)
 {
     cvy_free(l->step);
     cvy_free(l->dependency);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < AT_COUNT; i++) {
         cvy_free(l->at[i]);
     }
 }

@@ -95,27 +95,48 @@ static double find_uncovered(const cvy_schedule *s, const cvy_simulated *run, in
     return uncovered + (end > clock ? end - clock : 0.0);
 }
 
+/* Of the two micro-batches of a stage: the step that makes what goes back; all steps, where nothing does. */
+static void find_ready(const cvy_schedule *s, int ready[2])
+{
+    ready[0] = ready[1] = s->steps;
+    for (int i = 0; i < s->steps; i++) {
+        const cvy_step *step = &s->step[i];
+        if (cvy_step_passes_stage(s, step) && !cvy_step_passes_forward(s, step) &&
+            !s->message[s->exchange[step->exchange].first_message].receive) {
+            int *last = &ready[step->micro_batch > 0];
+            *last = 0;
+            for (int k = 0; k < step->dependencies; k++) {
+                const cvy_dependency *on = &s->dependency[step->first_dependency + k];
+                *last = on->distance == 0 && on->step > *last ? on->step : *last;
+            }
+        }
+    }
+}
+
 /* Add what sticks out of a step to its micro-batch of a stage. */
-static void add_to_stage(const cvy_schedule *s, int index, double seconds, cvy_priced_rank *rank)
+static void add_to_stage(const cvy_schedule *s, int index, double seconds, const int ready[2], cvy_priced_rank *rank)
 {
     const cvy_step *step = &s->step[index];
-    int which = step->micro_batch > 0;
-    if (cvy_step_ends_iteration(step)) {
+    int which = step->micro_batch > 0, last = s->micro_batches > 1;
+    bool ends = cvy_step_ends_iteration(step), sums = cvy_step_sums_gradient(s, step);
+    if (ends && step->stream == CVY_STREAM_MAIN && index <= ready[last] && ready[last] < s->steps) {
+        rank->last_s += seconds * rank->times[index];
+    } else if (ends) {
         rank->update_s += seconds * rank->times[index];
-    } else if (cvy_step_sums_gradient(s, step)) {
-        rank->sum_s += seconds;
     } else if (rank->forward[index]) {
         rank->forward_s[which] += seconds;
     } else {
-        rank->backward_s[which] += seconds;
+        int behind = index > ready[which];
+        *(sums ? &rank->sum_s[behind] : &rank->backward_s[which][behind]) += seconds;
     }
 }
 
 /* Give every second of the run to a phase. */
 static void attribute(const cvy_schedule *s, const cvy_simulated *run, cvy_priced_rank *rank)
 {
-    int at = 0;
+    int at = 0, ready[2];
     double given = 0.0;
+    find_ready(s, ready);
     for (int i = 0; i < s->steps; i++) {
         double seconds = run->end_s[i] - run->start_s[i], times = rank->times[i];
         if (s->step[i].stream != CVY_STREAM_MAIN && seconds > 0.0) {
@@ -125,7 +146,7 @@ static void attribute(const cvy_schedule *s, const cvy_simulated *run, cvy_price
         }
         rank->part_s[s->step[i].phase] += seconds * times;
         rank->error_s += seconds * times * s->step[i].estimate_error;
-        add_to_stage(s, i, seconds, rank);
+        add_to_stage(s, i, seconds, ready, rank);
         given += seconds;
     }
     rank->part_s[CVY_TIME_WAIT] += run->makespan_s > given ? run->makespan_s - given : 0.0;

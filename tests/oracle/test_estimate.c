@@ -1,7 +1,7 @@
 /*
- * Estimates of whole strategies: sums, answers that are no failures, traces, and what does not grow with the ranks. That
- * one rank is its serial plan, seconds and bytes, is in test_laws.c; that the runtime's arenas are the plan's, in
- * runtime/test_session.c and runtime/test_executor.c.
+ * Estimates of whole strategies: sums, answers that are no failures, traces, and what does not grow with the ranks. One
+ * rank as its serial plan, seconds and bytes, is in test_laws.c; the runtime's arenas as the plan's in
+ * runtime/test_training.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
