@@ -133,7 +133,7 @@ static void fill_rank(const cvy_priced_rank *rank, cvy_estimate *estimate)
     estimate->transfer = rank->transfer.seconds > estimate->transfer.seconds ? rank->transfer : estimate->transfer;
     estimate->latency_s = fmax(estimate->latency_s, latency_s);
     estimate->sent_bytes = fmax(estimate->sent_bytes, sent_bytes);
-    estimate->flop = fmax(estimate->flop, rank->flop);
+    estimate->flop += rank->flop / (double)estimate->strategy.mesh.size[CVY_AXIS_STAGE];
     double error = rank->iteration_s > 0.0 ? rank->error_s / rank->iteration_s : 0.0;
     estimate->error_relative = fmax(estimate->error_relative, error);
 }

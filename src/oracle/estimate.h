@@ -73,7 +73,7 @@ typedef struct cvy_estimate {
     cvy_communication transfer;    /**< of that of redistributions: messages between stages; ... */
     double transfer_s;             /**< ... and of part_s[CVY_PHASE_REDISTRIBUTE] */
     double sent_bytes;             /**< by one rank in an iteration: sum of `bytes` over all communication */
-    double flop;                   /**< of one rank, an iteration */
+    double flop;                   /**< of one rank, an iteration; of a pipeline, of the mean one */
     double serial_flop;            /**< of the same batch on one rank, by the number of ranks */
     double balance;                /**< slowest stage by the mean of them, minus 1; 0 where there is one */
     int64_t memory_bytes[CVY_MEMORY_PARTS];

@@ -70,6 +70,16 @@ typedef struct cvy_priced_rank {
     double update_s;            /**< behind all of them */
 } cvy_priced_rank;
 
+/**
+ * As cvy_oracle_create(), for another machine or other options than @p like has: what depends on the device alone is
+ * taken over where the device is the same.
+ *
+ * @param[in] like  of the same model, precision and optimizer, on a machine that fuses as much; borrowed for the call;
+ *                  NULL: none
+ */
+cvy_status cvy_oracle_create_like(const cvy_oracle *like, const cvy_model *model, const cvy_machine *machine,
+                                  const cvy_oracle_options *options, cvy_oracle **oracle_out);
+
 /** Whether a step is a message between stages. */
 bool cvy_step_passes_stage(const cvy_schedule *schedule, const cvy_step *step);
 

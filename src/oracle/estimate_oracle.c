@@ -3,6 +3,7 @@
  * of one rank.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "oracle/estimate_internal.h"
@@ -72,16 +73,37 @@ done:
     return status;
 }
 
-static cvy_status prepare(cvy_oracle *o)
+/* Layers of the same device weigh the same. */
+static void take_weights(const cvy_oracle *like, cvy_oracle *o)
+{
+    memcpy(o->layer_s, like->layer_s, (size_t)o->model->layers * sizeof *o->layer_s);
+    o->sample_flop = like->sample_flop;
+    o->fixed_flop = like->fixed_flop;
+}
+
+static cvy_status prepare(const cvy_oracle *like, cvy_oracle *o)
 {
     CVY_TRY(cvy_compute_create(o->machine, o->options.precision, &o->compute));
     CVY_TRY(cvy_simulator_create(&o->simulator));
     o->layer_s = cvy_calloc((size_t)o->model->layers, sizeof *o->layer_s);
-    return o->layer_s ? weigh_layers(o) : CVY_ERR_MEMORY;
+    if (!o->layer_s) {
+        return CVY_ERR_MEMORY;
+    }
+    if (like && memcmp(&like->machine->device, &o->machine->device, sizeof o->machine->device) == 0) {
+        take_weights(like, o);
+        return CVY_OK;
+    }
+    return weigh_layers(o);
 }
 
 cvy_status cvy_oracle_create(const cvy_model *model, const cvy_machine *machine, const cvy_oracle_options *options,
                              cvy_oracle **oracle_out)
+{
+    return cvy_oracle_create_like(NULL, model, machine, options, oracle_out);
+}
+
+cvy_status cvy_oracle_create_like(const cvy_oracle *like, const cvy_model *model, const cvy_machine *machine,
+                                  const cvy_oracle_options *options, cvy_oracle **oracle_out)
 {
     CVY_REQUIRE(options->batch >= 1, CVY_ERR_INPUT, "the batch is %" PRId64 ", expected at least 1", options->batch);
     cvy_oracle *o = cvy_calloc(1, sizeof *o);
@@ -91,7 +113,7 @@ cvy_status cvy_oracle_create(const cvy_model *model, const cvy_machine *machine,
     o->model = model;
     o->machine = machine;
     o->options = *options;
-    cvy_status status = prepare(o);
+    cvy_status status = prepare(like, o);
     if (status != CVY_OK) {
         cvy_oracle_destroy(&o);
         return status;

@@ -297,7 +297,8 @@ static void test_abci_is_what_the_paper_says(void **state)
     assert_int_equal(cvy_machine_devices(m), 4352);
     assert_true(m->level[3].oversubscription == 3);
     assert_false(m->execution.overlap);
-    assert_true(m->execution.layer_host_s == 0); /* nothing of iterations is fitted */
+    assert_true(m->execution.whole_channels && m->execution.whole_dense && m->execution.local_norms);
+    assert_int_equal(m->execution.recompute, 1u << CVY_STRATEGY_SERIAL | 1u << CVY_STRATEGY_PIPELINE);
     cvy_machine_destroy(&m);
 }
 

@@ -260,6 +260,27 @@ static void test_filter_and_channel_agree_with_reduce_scatter(void **state)
     }
 }
 
+/*
+ * Two stages, 64 micro-batches of 64, beside which adding their gradients up is little (half a percent): a stage that is shorter than the other saves next to nothing. What passes between
+ * stages does so beside computation, where [TR] stops for it.
+ */
+static void test_pipeline_agrees(void **state)
+{
+    (void)state;
+    scene s;
+    open_scene(&s, "vgg16", "", 4096, 64);
+    cvy_trace *kept = trace(&s, "pipeline,pipeline=gpipe,micro-batches=64", 2);
+    for (int i = 1; i < s.model->layers; i++) {
+        s.layer[i].stage = kept->distribution->layer[i].stage;
+    }
+    cvy_closed_case what = make_case(&s, 2);
+    what.micro_batches = 64;
+    what.inner = (cvy_line){0.0, INFINITY};
+    assert_agree(&kept->estimate, "pipeline", &what);
+    cvy_trace_destroy(&kept);
+    close_scene(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +288,7 @@ int main(void)
         cmocka_unit_test(test_spatial_agrees),
         cmocka_unit_test(test_filter_and_channel_agree_where_outputs_are_made_whole),
         cmocka_unit_test(test_filter_and_channel_agree_with_reduce_scatter),
+        cmocka_unit_test(test_pipeline_agrees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
