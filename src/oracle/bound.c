@@ -286,18 +286,27 @@ void cvy_bound_lay_out(cvy_bound *bound, const cvy_strategy *strategy)
     }
 }
 
+cvy_recompute cvy_bound_find_recompute(const cvy_machine *machine, const cvy_strategy *strategy,
+                                       cvy_recompute recompute)
+{
+    bool always = cvy_strategy_is_among(machine->execution.recompute, cvy_strategy_find_name(strategy));
+    return always ? CVY_RECOMPUTE_ALL : recompute;
+}
+
 cvy_bounded cvy_bound_estimate(cvy_bound *bound, const cvy_strategy *strategy, cvy_recompute recompute)
 {
     const int64_t *size = strategy->mesh.size;
     double stages = (double)size[CVY_AXIS_STAGE];
     double shards = bound->options.shard_optimizer ? (double)size[CVY_AXIS_SAMPLE] : 1.0;
     double update_s = bound->update_s / shards;
+    recompute = cvy_bound_find_recompute(bound->machine, strategy, recompute);
     work sum = add_up(bound, strategy, recompute);
     double compute_s = sum.all_s - sum.sent_s + update_s;
     cvy_bounded bounded = {.memory_bytes = bound_memory(bound, strategy, recompute)};
     cvy_bound_lay_out(bound, strategy);
     if (size[CVY_AXIS_STAGE] > 1) {
-        bounded.iteration_s = fmax(bound_pipeline(bound, strategy, &sum), (sum.all_s + update_s) / stages + bound->exchange_s);
+        bounded.iteration_s = fmax(bound_pipeline(bound, strategy, &sum),
+                                   (sum.all_s + update_s) / stages + bound->exchange_s);
         return bounded;
     }
     double iteration_s = sum.all_s + bound->exchange_s + update_s;

@@ -63,6 +63,13 @@ cvy_bounded cvy_bound_estimate(cvy_bound *bound, const cvy_strategy *strategy, c
  */
 void cvy_bound_estimate_layers(cvy_bound *bound, const cvy_strategy *strategy, double *layer_s_out);
 
+/** What is recomputed: what is asked for, or all where the framework always does under a strategy. Cannot fail. */
+cvy_recompute cvy_bound_find_recompute(const cvy_machine *machine, const cvy_strategy *strategy,
+                                       cvy_recompute recompute);
+
+/** The kind of a layer's op; CVY_OP_KIND_COUNT where it has none. Cannot fail. */
+cvy_op_kind cvy_bound_get_kind(const cvy_bound *bound, int layer);
+
 /** The model of a bound. Cannot fail. */
 const cvy_model *cvy_bound_get_model(const cvy_bound *bound);
 

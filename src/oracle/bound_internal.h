@@ -188,7 +188,7 @@ void cvy_bound_lay_out(cvy_bound *bound, const cvy_strategy *strategy);
 /** Pieces that the gathers of a forward pass join along the channels. */
 double cvy_bound_count_pieces(const cvy_bound *bound);
 
-/** Seconds of what a micro-batch sends from stage to stage, there and back, where stages end at the narrowest places. */
+/** Seconds of what a micro-batch sends from stage to stage and back, where stages end at the narrowest places. */
 double cvy_bound_price_transfers(cvy_bound *bound, const cvy_strategy *strategy, double samples);
 
 /** Seconds of the exchange of gradients over a mesh. */

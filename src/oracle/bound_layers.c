@@ -1,6 +1,8 @@
 /* The seconds of a bound, layer by layer: what a mix of cuts is chosen by. */
 #include "oracle/bound_internal.h"
 
+cvy_op_kind cvy_bound_get_kind(const cvy_bound *bound, int layer) { return bound->table.kind[layer]; }
+
 const cvy_model *cvy_bound_get_model(const cvy_bound *bound) { return bound->model; }
 
 /* Seconds for each byte of gradients that are summed over the same axes as a layer's. */

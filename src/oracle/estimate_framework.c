@@ -13,7 +13,7 @@ int cvy_strategy_find_name(const cvy_strategy *strategy)
         unsigned axes; /* bits: stage 1, sample 2, space 4, channel 8 */
         int name;
     } names[] = {
-        {0, CVY_STRATEGY_SERIAL},        {2, CVY_STRATEGY_DATA},            {4, CVY_STRATEGY_SPATIAL},
+        {2, CVY_STRATEGY_DATA},            {4, CVY_STRATEGY_SPATIAL},
         {1, CVY_STRATEGY_PIPELINE},      {6, CVY_STRATEGY_DATA_SPATIAL},    {3, CVY_STRATEGY_DATA_PIPELINE},
     };
     const int64_t *size = strategy->mesh.size;

@@ -28,7 +28,8 @@ typedef struct searching {
     cvy_prospects prospects;
     cvy_search *search;
     int capacity;
-    double best; /* of what fits, by the objective */
+    double best;   /* of what fits, by the objective */
+    int64_t spent; /* of estimates: a plan grows with the parts of a batch, but for a pipeline's */
 } searching;
 
 static bool is_same(const cvy_candidate *a, const cvy_strategy *strategy, cvy_recompute recompute)
@@ -65,7 +66,7 @@ static cvy_status append(searching *s, const cvy_estimate *estimate, double boun
     return CVY_OK;
 }
 
-/* Estimate a configuration, unless it was before. @param[out] bytes_out that it takes; 0: it cannot be, or was before */
+/* Estimate a configuration, unless it was before. @param[out] bytes_out that it takes; 0: it was, or cannot be */
 static cvy_status simulate(searching *s, const cvy_configuration *c, int64_t *bytes_out)
 {
     cvy_estimate estimate;
@@ -76,6 +77,8 @@ static cvy_status simulate(searching *s, const cvy_configuration *c, int64_t *by
     cvy_estimate_question question = {.strategy = c->strategy, .recompute = c->recompute};
     CVY_TRY(cvy_oracle_estimate(s->oracle, &question, &estimate));
     s->search->simulations++;
+    bool parts = c->strategy.mesh.size[CVY_AXIS_STAGE] == 1 && c->strategy.micro_batches > 1;
+    s->spent += parts ? c->strategy.micro_batches : 1;
     CVY_TRY(append(s, &estimate, c->bounded.iteration_s, NULL));
     *bytes_out = estimate.total_bytes;
     return CVY_OK;
@@ -140,6 +143,7 @@ static cvy_status simulate_data(searching *s)
     size[CVY_AXIS_SAMPLE] = s->options->ranks;
     data.recompute = s->options->fixed_recompute ? cvy_oracle_get_options(s->oracle)->recompute : CVY_RECOMPUTE_NONE;
     CVY_TRY(cvy_mesh_setup(size, NULL, &data.strategy.mesh));
+    data.recompute = cvy_bound_find_recompute(cvy_oracle_get_machine(s->oracle), &data.strategy, data.recompute);
     if (cvy_oracle_get_options(s->oracle)->batch >= s->options->ranks) {
         CVY_TRY(bound_again(s, &data));
     }
@@ -172,7 +176,7 @@ static cvy_status simulate_families(searching *s)
 static cvy_status simulate_promising(searching *s)
 {
     int most = s->options->simulations > 0 ? s->options->simulations : SIMULATIONS;
-    for (int i = 0; i < s->prospects.places && s->search->simulations < most; i++) {
+    for (int i = 0; i < s->prospects.places && s->spent < most; i++) {
         const cvy_configuration *c = &s->prospects.place[i];
         double value =
             cvy_objective_value(s->options->objective, c->bounded.iteration_s, c->bounded.memory_bytes);

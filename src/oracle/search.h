@@ -22,8 +22,8 @@ typedef struct cvy_search_options {
     int64_t ranks;
     cvy_objective objective;
     int64_t max_memory_bytes; /**< of a device; 0: the device's memory */
-    int simulations;          /**< at most so many strategies are simulated, but for data parallelism and one of each
-                                   kind; 0: a default */
+    int simulations;          /**< at most so many strategies are simulated, but for one of each kind; 0: a default.
+                                   One that takes the batch in parts counts as often as it has parts */
     bool mix;                 /**< look for a mix of cuts layer by layer, too */
     bool fixed_recompute;     /**< only the oracle's recomputation is tried */
 } cvy_search_options;

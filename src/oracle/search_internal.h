@@ -18,6 +18,7 @@ typedef struct cvy_configuration {
 /** What bounds tell: of each family the most promising, and of all of them those that rank first. */
 typedef struct cvy_prospects {
     const cvy_search_options *options;
+    const cvy_machine *machine;
     double limit_bytes;                           /**< of a device; INFINITY: unknown */
     cvy_configuration family[CVY_FAMILIES]; /**< best that may fit; where none may, the one of the fewest bytes */
     cvy_configuration lightest;                   /**< the fewest bytes of all */

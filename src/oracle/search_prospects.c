@@ -111,8 +111,9 @@ static void bound_recomputations(cvy_prospects *prospects, cvy_bound *bound, con
                                  cvy_recompute fixed, bool *saved)
 {
     bool bytes_count = prospects->options->objective == CVY_OBJECTIVE_MEMORY;
-    int first = prospects->options->fixed_recompute ? (int)fixed : CVY_RECOMPUTE_NONE;
-    int last = prospects->options->fixed_recompute ? (int)fixed : CVY_RECOMPUTE_ALL;
+    bool only = prospects->options->fixed_recompute;
+    int first = (int)cvy_bound_find_recompute(prospects->machine, strategy, only ? fixed : CVY_RECOMPUTE_NONE);
+    int last = only ? first : CVY_RECOMPUTE_ALL;
     bool enough = *saved;
     for (int recompute = first; recompute <= last; recompute++) {
         cvy_configuration c = {.strategy = *strategy, .recompute = (cvy_recompute)recompute, .feasible = true};
@@ -167,6 +168,7 @@ cvy_status cvy_prospects_fill(cvy_oracle *oracle, cvy_bound *bound, const cvy_se
     bool whole = cvy_oracle_get_machine(oracle)->execution.whole_channels;
     cvy_blocks blocks = {0};
     cvy_status status;
+    prospects->machine = cvy_oracle_get_machine(oracle);
     prospects->place = cvy_calloc(CVY_PROSPECT_PLACES, sizeof *prospects->place);
     if (!prospects->place) {
         return CVY_ERR_MEMORY;
