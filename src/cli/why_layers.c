@@ -151,7 +151,8 @@ cvy_status cli_print_layers(const cvy_trace *trace)
     const bool staged = trace->ranks > 1;
     CVY_TRY(sum_trace(trace, &rows));
     if (staged) {
-        printf("\nlocal outputs are a micro-batch's, of %d in an iteration\n", (int)trace->estimate.strategy.micro_batches);
+        int micro_batches = (int)trace->estimate.strategy.micro_batches;
+        printf("\nlocal outputs are a micro-batch's, of %d in an iteration\n", micro_batches);
     }
     printf("\n%-*s %-14s %-17s %9s %9s %9s %9s\n", NAME_WIDTH, "layer", "cut", "local output", "forward", "backward",
            "comm.", "sends");

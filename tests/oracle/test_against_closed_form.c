@@ -264,8 +264,9 @@ static void test_filter_and_channel_agree_with_reduce_scatter(void **state)
 }
 
 /*
- * Two stages, 64 micro-batches of 64, beside which adding their gradients up is little (half a percent): a stage that is shorter than the other saves next to nothing. What passes between
- * stages does so beside computation, where [TR] stops for it.
+ * Two stages, 64 micro-batches of 64, beside which adding their gradients up is little (half a percent): a stage that
+ * is shorter than the other saves next to nothing. What passes between stages does so beside computation, where [TR]
+ * stops for it.
  */
 static void test_pipeline_agrees(void **state)
 {
