@@ -118,9 +118,6 @@ static cvy_status save_plan(const cli_problem *problem, const cvy_estimate_quest
                                   .choices = question->choices,
                                   .formats = formats,
                                   .block = trace->rank[0].plan->options.block};
-    if (decided.strategy.mesh.size[CVY_AXIS_STAGE] == 1 && decided.strategy.micro_batches == 1) {
-        decided.strategy.micro_batches = 0;
-    }
     cvy_status status = cvy_plan_file_save(&decided, trace->distribution, problem->options->plan.save);
     cvy_free(formats);
     free(model);

@@ -9,11 +9,7 @@
 
 const char *cli_print_strategy(const cvy_strategy *strategy, cvy_recompute recompute, char *text)
 {
-    cvy_strategy shown = *strategy;
-    if (shown.mesh.size[CVY_AXIS_STAGE] == 1 && shown.micro_batches == 1) {
-        shown.micro_batches = 0;
-    }
-    cvy_strategy_print(&shown, text);
+    cvy_strategy_print(strategy, text);
     if (recompute != CVY_RECOMPUTE_NONE) {
         size_t length = strlen(text);
         snprintf(text + length, CLI_STRATEGY_TEXT - length, " recompute %s", cvy_recompute_name(recompute));

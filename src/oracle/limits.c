@@ -92,8 +92,9 @@ static cvy_status measure_io(const cvy_limits_case *now, const cvy_estimate *e, 
     char io[CVY_UNIT_TEXT], iteration[CVY_UNIT_TEXT], rate[CVY_UNIT_TEXT];
     const cvy_storage *storage = &now->machine->storage;
     m->share = divide(e->part_s[CVY_PHASE_IO], e->iteration_s);
-    snprintf(m->what, sizeof m->what, "ranks wait %s of %s an iteration for their input",
-             cvy_print_seconds(e->part_s[CVY_PHASE_IO], io), cvy_print_seconds(e->iteration_s, iteration));
+    snprintf(m->what, sizeof m->what, "ranks wait %s of %s an iteration for %s",
+             cvy_print_seconds(e->part_s[CVY_PHASE_IO], io), cvy_print_seconds(e->iteration_s, iteration),
+             e->managed_memory ? "input, and for tensors that are paged" : "their input");
     if (storage->read_Bps > 0) {
         cvy_limits_append(m->what, sizeof m->what, "; a node reads %s/s", cvy_print_bytes(storage->read_Bps, rate));
     }

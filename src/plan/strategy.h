@@ -58,7 +58,8 @@ void cvy_strategy_find_space(const cvy_shape *input, int64_t space_out[3]);
 enum { CVY_STRATEGY_TEXT = 256 };
 
 /**
- * Write a strategy as cvy_strategy_parse() reads it, with the shortest of its names: "data", "height=4",
+ * Write a strategy as cvy_strategy_parse() reads it, with the shortest of its names, and without micro-batches where
+ * the batch goes through whole and there is no pipeline: "data", "height=4",
  * "sample=4,channel=2,channel-cut=filter,micro-batches=8". Returns @p text.
  */
 const char *cvy_strategy_print(const cvy_strategy *strategy, char *text);
