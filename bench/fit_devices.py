@@ -86,7 +86,7 @@ DEVICES = {
     "2-core Xeon": ("CPU", {"FP32": 268.8e9}, 268.8e9, 27e9),
 }
 MACHINES = {"K80": ["k80"], "M60": ["m60"], "P100": ["dgx1-p100"], "V100": ["dgx1-v100", "dgx2"],
-            "A100": ["dgx-a100", "dgx-a100-80gb"], "ABCI": ["abci"], "CPU": ["cpu-2core"]}
+            "A100": ["dgx-a100", "dgx-a100-80gb"], "ABCI": [], "CPU": ["cpu-2core"]}
 PRECISIONS = {"FP32": "fp32", "TF32": "tf32", "AMP-fp16": "fp16"}
 
 # ABCI: seconds a sample of forward, backward and Adam on one V100 under Chainer 7, as the oracle paper's authors

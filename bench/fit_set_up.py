@@ -62,7 +62,11 @@ class Fit:
 
     def loss(self, values):
         total = 0.0
-        for row, said in zip(self.rows, self.predict(values)):
+        try:
+            predicted = self.predict(values)
+        except subprocess.CalledProcessError:
+            return math.inf  # beyond what the format allows, such as more than all of a bandwidth
+        for row, said in zip(self.rows, predicted):
             if not self.is_left_out(row) and said["predicted_s"]:
                 weight = 1.0 if row.get("class", "regular") == "regular" else 0.3
                 total += weight * math.log(said["predicted_s"] / said["measured_s"]) ** 2

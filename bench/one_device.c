@@ -74,11 +74,12 @@ static cvy_status answer_all(char **word)
     pricing p = {.list = strcmp(word[1], "ops") == 0};
     int precision = 0;
     CVY_TRY(cvy_machine_open(p.list ? "dgx1-v100" : word[1], &p.machine)); /* any would do to count bytes */
-    while (!p.list && precision < CVY_PRECISION_COUNT - 1 &&
-           strcmp(word[2], cvy_precision_name((cvy_precision)precision)) != 0) {
+    while (precision < CVY_PRECISION_COUNT && strcmp(word[2], cvy_precision_name((cvy_precision)precision)) != 0) {
         precision++;
     }
-    precision = p.list ? CVY_PRECISION_FP32 : precision;
+    if (p.list || precision == CVY_PRECISION_COUNT) {
+        precision = CVY_PRECISION_FP32;
+    }
     p.unfused = p.list ? strcmp(word[2], "none") == 0 : p.machine->execution.fuse == CVY_FUSING_NONE;
     cvy_status status = cvy_compute_create(p.machine, (cvy_precision)precision, &p.compute);
     if (status == CVY_OK && p.list) {

@@ -1,13 +1,15 @@
 #!/bin/bash
-# Steps a second of the oracle's simulation, where it was built; then throughput of training, beside PyTorch's where it
-# is installed. Usage: bench.sh PROGRAM [option of bench/run.py ...]
+# Steps a second of the oracle's simulation and how fast it bounds and searches strategies, where they were built; then
+# throughput of training, beside PyTorch's where it is installed. Usage: bench.sh PROGRAM [option of bench/run.py ...]
 set -eu
 program=$1
 shift
-simulate=$(dirname "$program")/bench_simulate
-if [ -x "$simulate" ]; then
-    "$simulate"
-fi
+for name in simulate search; do
+    bench=$(dirname "$program")/bench_$name
+    if [ -x "$bench" ]; then
+        "$bench"
+    fi
+done
 if /usr/bin/python3 -c 'import torch, torchvision' 2>/dev/null; then
     exec /usr/bin/python3 "$(dirname "$0")/../bench/run.py" "$program" "$@"
 fi

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "oracle/search.h"
 
 static const char *const optimizers[] = {
     [CVY_OPTIMIZE_SGD] = "sgd",           [CVY_OPTIMIZE_MOMENTUM] = "momentum",
@@ -24,6 +25,8 @@ static const char *const schedules[] = {
 };
 static const char *const layouts[] = {"auto", "measure", "rule", "plain", "channels-last", "blocked", NULL};
 static const char *const recomputes[] = {"none", "cheap", "all", NULL};
+static const char *const plan_recomputes[] = {"auto", "none", "cheap", "all", NULL};
+static const char *const plan_precisions[] = {"fp64", "fp32", "tf32", "fp16", "bf16", NULL};
 static const char *const precisions[] = {[CLI_FP32] = "fp32", [CLI_FP64] = "fp64", NULL};
 
 typedef struct row {
@@ -54,11 +57,14 @@ enum {
     TE = T | CLI_EVAL,
     TEB = TE | CLI_BENCH,
     TB = T | CLI_BENCH,
+    WF = CLI_WHY | CLI_FITS,
+    P = CLI_PLAN | CLI_RANKS_FOR | WF,
+    PC = P | CLI_COMPARE,
 };
 
 static const row rows[] = {
     HEADING("Model and data"),
-    {TEB | CLI_MODEL, {TEXT("model", model, "MODEL", "Model, in place of the operand: a zoo name with options "
+    {TEB | CLI_MODEL | P, {TEXT("model", model, "MODEL", "Model, in place of the operand: a zoo name with options "
                             "(resnet50:classes=10) or a YAML file")}},
     {TE, {.letter = 'd', TEXT("data", train.data, "DIR|NAME", "Folder of the data set, or the name of one that "
                               "needs no files: digits, random, cosmo"), .aliases = "data-dir"}},
@@ -81,13 +87,22 @@ static const row rows[] = {
                      "or a safetensors file")}},
     {TEB, {BATCH}},
     {CLI_MODEL, {BATCH, .fallback = "1"}},
+    {P, {.letter = 'b', TEXT("batch", plan.batch, "N[/rank]", "Samples per iteration: of all ranks together, or "
+                             "with /rank of each, whatever the strategy"), .aliases = "batch-size"}},
+    {CLI_PLAN | CLI_RANKS_FOR, {WHOLE("samples", plan.samples, 1, MANY, "Samples of an epoch: times and prices of "
+                                      "epochs are told")}},
+    {CLI_COMPARE, {TEXT("measured", plan.measured, "FILE", "CSV of measured iterations: columns model, machine, "
+                        "strategy, ranks, global_batch, precision, and iteration_s or images_per_s; others pass "
+                        "through")}},
     {CLI_MODEL, {FLAG("list", list, "List the models of the zoo and their options")}},
 
     HEADING("Training"),
     {T, {.letter = 'e', WHOLE("epochs", train.epochs, 1, MANY, "Go through the training samples N times")}},
     {T, {WHOLE("steps", train.steps, 0, MANY, "Stop after N iterations, whatever --epochs says; 0: by epochs"),
          .aliases = "max-steps"}},
-    {TB, {CHOICE("optimizer", train.optimizer, optimizers, "NAME", "Rule that updates the weights"),
+    {CLI_PLAN | CLI_RANKS_FOR, {.letter = 'e', WHOLE("epochs", plan.epochs, 1, MANY, "Epochs of a training, for its "
+                                                     "time and price")}},
+    {TB | PC, {CHOICE("optimizer", train.optimizer, optimizers, "NAME", "Rule that updates the weights"),
           .aliases = "opt"}},
     {T, {REAL("learning-rate", train.learning_rate, 0, 1e6, "Learning rate after warm-up"), .aliases = "lr"}},
     {T, {WHOLE("lr-base-size", train.rate_base_size, 0, MANY, "Batch that --learning-rate is meant for: the rate is "
@@ -128,7 +143,36 @@ static const row rows[] = {
     {TEB, {WHOLE("micro-batches", micro_batches, 1, 1 << 20, "Parts that each batch goes through in, their gradients "
                  "summed for one update"), .aliases = "accumulate grad-accum-steps"}},
 
+    {P, {CHOICE("recompute", plan.recompute, plan_recomputes, "WHAT", "Activations that backward makes again rather "
+                "than finding them kept, as in convoy train; auto: as is best with --strategy auto, else none")}},
+    {P, {WHOLE("micro-batches", plan.micro_batches, 1, 1 << 20, "Parts that each batch goes through in, with a "
+               "--strategy; where not given, as is best"), .aliases = "accumulate grad-accum-steps"}},
+    {P, {TEXT("max-memory", plan.max_memory, "SIZE", "Memory that a rank may take, such as 12GB; where not given, what "
+              "the device has")}},
+    {PC, {FLAG("shard-optimizer", plan.shard_optimizer, "Each rank along the sample axis keeps and updates its share "
+               "of the optimizer's state")}},
+
     HEADING("Machine"),
+    {P, {.letter = 'm', TEXT("machine", plan.machine, "MACHINE", "Machine to plan for: a name of convoy plan "
+                             "--list-machines, or a file")}},
+    {P, {.letter = 'n', WHOLE("ranks", plan.ranks, 1, CVY_MAX_RANKS, "Devices to train on, for ranks-for at most; "
+                              "where not given, those of the mesh that --strategy is, else all of the machine, for "
+                              "fits 1")}},
+    {CLI_PLAN, {FLAG("list-machines", plan.list_machines, "List the machines that are known by name")}},
+    {P, {.letter = 's', TEXT("strategy", plan.strategy, "STRATEGY", "How the work is cut over the ranks: auto, serial, "
+                             "data, spatial, filter, channel, alternating, pipeline, or axes of a mesh such as "
+                             "sample=8,channel=4")}},
+    {P, {CHOICE("precision", plan.precision, plan_precisions, "TYPE", "What products are made of"),
+         .aliases = "amp-dtype"}},
+    {CLI_PLAN | CLI_RANKS_FOR, {CHOICE("objective", plan.objective, cvy_objective_names, "WHAT", "What is best: least "
+                                       "time or memory or price of an iteration")}},
+    {PC, {TEXT("norm-axes", plan.norm_axes, "LIST", "Axes over which batch norms share their statistics, such as "
+               "height,width, or none; where not given, those that share a sample")}},
+    {PC, {TEXT("bucket", plan.bucket, "SIZE", "Gradients that are exchanged at once, such as 25MB; where not given, as "
+               "the machine file says")}},
+    {CLI_PLAN | CLI_RANKS_FOR, {TEXT("price", plan.price, "PRICE", "Of a device, such as 2.5USD/h; where not given, as "
+                                     "the machine file says")}},
+    {CLI_RANKS_FOR, {REAL("hours", plan.hours, 1e-6, MANY, "Time that the training may take")}},
     {TEB, {.letter = 't', WHOLE("threads", threads, 0, 4096, "Threads that compute; 0: one for each core that this "
                                 "process may use"), .aliases = "threads-per-rank"}},
     {TEB, {FLAG("pin", train.pin, "Keep each thread on a core of its own, where they are as many as the cores and "
@@ -167,6 +211,16 @@ static const row rows[] = {
               "metrics.jsonl: two runs alike then write the same bytes")}},
 
     HEADING("Output"),
+    {CLI_PLAN, {WHOLE("top", plan.top, 1, MANY, "Show the best N strategies, and as many that are not possible; where "
+                      "not given, 10, with --json all")}},
+    {CLI_PLAN, {FLAG("all", plan.all, "Show all strategies")}},
+    {CLI_PLAN, {FLAG("closed-form", plan.closed_form, "Also show what the closed forms of the oracle paper say, as a "
+                     "second opinion")}},
+    {CLI_PLAN, {TEXT("save", plan.save, "FILE", "Write what was decided as a plan file")}},
+    {CLI_PLAN | CLI_WHY, {TEXT("plan", plan.plan, "FILE", "Look at the plan of a file, with its model, machine, batch "
+                               "and all")}},
+    {CLI_PLAN | CLI_WHY, {TEXT("timeline", train.timeline, "FILE", "Write the predicted iteration as a Chrome trace, "
+                               "for ui.perfetto.dev")}},
     {CLI_TRAIN | CLI_BENCH, {FLAG("log-view", log_view, "Print the time of every kind of step at the end")}},
     {CLI_TRAIN, {TEXT("timeline", train.timeline, "FILE", "Write the first iterations as a Chrome trace, for "
                       "ui.perfetto.dev")}},
@@ -183,6 +237,7 @@ _Static_assert(sizeof(cvy_optimizer_name) == sizeof(int) && sizeof(cvy_rate_kind
 const cli_options cli_options_init = {
     .train = CVY_TRAIN_OPTIONS_INIT, .strategy = "serial", .keep_checkpoints = 2, .warmup = 3, .iterations = 20,
     .data_threads = 1, .micro_batches = 1,
+    .plan = {.batch = "32/rank", .strategy = "auto", .precision = CVY_PRECISION_FP32, .epochs = 1},
 };
 
 void cli_select_options(unsigned commands, cvy_option option_out[CLI_MAX_OPTIONS])

@@ -17,10 +17,25 @@ enum {
     CLI_DOCTOR = 16,
     CLI_SAVED = 32, /**< kept in a run's config.yaml */
     CLI_DATA = 64,
-    CLI_ALL = 127
+    CLI_PLAN = 128,
+    CLI_WHY = 256,
+    CLI_FITS = 512,
+    CLI_RANKS_FOR = 1024,
+    CLI_COMPARE = 2048,
+    CLI_ALL = 4095
 };
 
 typedef enum cli_precision { CLI_FP32, CLI_FP64 } cli_precision;
+
+/** What the commands that plan can say, as it is written; planning.h makes a question of it. */
+typedef struct cli_plan_options {
+    const char *machine, *batch, *strategy, *norm_axes, *max_memory, *bucket, *price; /**< NULL: not given */
+    const char *save, *plan, *measured;                                               /**< files */
+    int64_t ranks, micro_batches, samples, epochs, top;                               /**< 0: not given */
+    double hours;
+    int precision, recompute, objective; /**< cvy_precision; 0: not given, else 1 + cvy_recompute; cvy_objective */
+    bool shard_optimizer, all, closed_form, list_machines;
+} cli_plan_options;
 
 /** What the command line can say; start from cli_options_init. */
 typedef struct cli_options {
@@ -30,6 +45,7 @@ typedef struct cli_options {
     int layout, recompute;
     char cache[4096]; /**< room for the default of train.cache */
     cli_precision precision;
+    cli_plan_options plan;
     bool json, quiet, log_view, list, kernels, primitives;
 } cli_options;
 
@@ -46,10 +62,11 @@ typedef struct cli_command {
     cvy_status (*run)(const struct cli_command *command, int argc, char **argv);
 } cli_command;
 
-extern const cli_command cli_train, cli_eval, cli_model, cli_bench, cli_doctor, cli_data;
+extern const cli_command cli_train, cli_eval, cli_model, cli_bench, cli_doctor, cli_data, cli_plan, cli_why, cli_fits,
+    cli_ranks_for, cli_compare;
 
 /** Room for the table. */
-enum { CLI_MAX_OPTIONS = 96 };
+enum { CLI_MAX_OPTIONS = 128 };
 
 /** Copy the rows of some commands; ends with a NULL name. Headings come with what stands under them. */
 void cli_select_options(unsigned rows, cvy_option option_out[CLI_MAX_OPTIONS]);

@@ -53,7 +53,7 @@ static const char *name_strategy(int strategy)
 {
     static const char *const name[] = {"data",         "spatial",     "filter",      "channel",
                                        "alternating",  "pipeline",    "data+filter", "data+channel",
-                                       "data+spatial", "data+pipeline", "serial"};
+                                       "data+spatial", "data+pipeline"};
     return name[strategy];
 }
 

@@ -77,7 +77,6 @@ typedef enum cvy_strategy_name {
     CVY_STRATEGY_DATA_CHANNEL,
     CVY_STRATEGY_DATA_SPATIAL,
     CVY_STRATEGY_DATA_PIPELINE,
-    CVY_STRATEGY_SERIAL,
     CVY_STRATEGY_NAME_COUNT
 } cvy_strategy_name;
 

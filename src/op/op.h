@@ -32,6 +32,7 @@
  * POOL_ADAPTIVE   position o of an axis is the mean over [floor(o in / out), ceil((o + 1) in / out)) of it: PyTorch's.
  * BATCH_NORM      y = w (x - mean) / sqrt(variance + epsilon) + b, statistics over n and space, variance biased.
  *                 dw = sum dy (x - mean) / sqrt(variance + epsilon), db = sum dy, dx = PyTorch's, all terms.
+ *                 GRAD_APPLY of a batch of which no sample is valid: dx = 0, as others had the statistics.
  *                 COMMIT: running = (1 - momentum) running + momentum new, with the variance times
  *                 count / (count - 1) (count 1: as it is).
  *                 MERGE: the running ones stand for `merged` elements and become those of `count`; with d = mean -

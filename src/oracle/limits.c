@@ -92,8 +92,9 @@ static cvy_status measure_io(const cvy_limits_case *now, const cvy_estimate *e, 
     char io[CVY_UNIT_TEXT], iteration[CVY_UNIT_TEXT], rate[CVY_UNIT_TEXT];
     const cvy_storage *storage = &now->machine->storage;
     m->share = divide(e->part_s[CVY_PHASE_IO], e->iteration_s);
-    snprintf(m->what, sizeof m->what, "ranks wait %s of %s an iteration for their input",
-             cvy_print_seconds(e->part_s[CVY_PHASE_IO], io), cvy_print_seconds(e->iteration_s, iteration));
+    snprintf(m->what, sizeof m->what, "ranks wait %s of %s an iteration for %s",
+             cvy_print_seconds(e->part_s[CVY_PHASE_IO], io), cvy_print_seconds(e->iteration_s, iteration),
+             e->managed_memory ? "input, and for tensors that are paged" : "their input");
     if (storage->read_Bps > 0) {
         cvy_limits_append(m->what, sizeof m->what, "; a node reads %s/s", cvy_print_bytes(storage->read_Bps, rate));
     }
@@ -139,11 +140,15 @@ static cvy_status measure_update(const cvy_limits_case *now, const cvy_estimate 
 /* While the slowest stage is busy, the mean one is so for 1 / (1 + balance) of that. */
 static cvy_status measure_balance(const cvy_limits_case *now, const cvy_estimate *e, cvy_measure *m)
 {
-    (void)now;
     char idle[CVY_UNIT_TEXT], iteration[CVY_UNIT_TEXT], bubble[CVY_UNIT_TEXT], wait[CVY_UNIT_TEXT];
     double stops_s = e->part_s[CVY_TIME_BUBBLE] + e->part_s[CVY_TIME_WAIT];
     double idle_s = stops_s + (e->iteration_s - stops_s) * e->balance / (1.0 + e->balance);
     m->share = divide(idle_s, e->iteration_s);
+    if (now->question->strategy.mesh.size[CVY_AXIS_STAGE] == 1) {
+        snprintf(m->what, sizeof m->what, "ranks wait %s of %s an iteration for the slowest one",
+                 cvy_print_seconds(idle_s, idle), cvy_print_seconds(e->iteration_s, iteration));
+        return CVY_OK;
+    }
     snprintf(m->what, sizeof m->what,
              "an average rank stands idle %s of %s: slowest stage %.0f %% over the mean, bubble %s, wait %s",
              cvy_print_seconds(idle_s, idle), cvy_print_seconds(e->iteration_s, iteration), 100 * e->balance,
@@ -198,7 +203,7 @@ static const cvy_limit_rule rules[CVY_MAX_LIMITS] = {
     {"workload balance", TIME_THRESHOLD, {CVY_CHANGE_MICRO_BATCHES, CVY_CHANGE_COUNT}, measure_balance},
     {"computation redundancy",
      TIME_THRESHOLD,
-     {CVY_CHANGE_PEAK, CVY_CHANGE_MEMORY_BANDWIDTH, CVY_CHANGE_COUNT},
+     {CVY_CHANGE_KEEPING, CVY_CHANGE_PEAK, CVY_CHANGE_MEMORY_BANDWIDTH, CVY_CHANGE_COUNT},
      measure_computation},
     {"number of ranks", 0.50, {CVY_CHANGE_BATCH, CVY_CHANGE_COUNT}, measure_ranks},
 };
@@ -244,7 +249,7 @@ cvy_status cvy_limits_find(cvy_oracle *oracle, const cvy_estimate_question *ques
     if (!what_ifs) {
         return CVY_ERR_MEMORY;
     }
-    what_ifs->now = (cvy_limits_case){cvy_oracle_get_model(oracle), cvy_oracle_get_machine(oracle),
+    what_ifs->now = (cvy_limits_case){oracle, cvy_oracle_get_model(oracle), cvy_oracle_get_machine(oracle),
                                       cvy_oracle_get_options(oracle), question};
     what_ifs->estimate = estimate;
     cvy_status status = find_limits(what_ifs, what_if, limits_out, count_out);

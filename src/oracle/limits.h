@@ -39,7 +39,8 @@ typedef struct cvy_limit {
  * Not collective.
  *
  * A change is a copy of the machine, of the options or of the question with one thing made better, for which the
- * strategy is estimated again: of those that could lift a limit, the one with the most effect at 2x is told.
+ * strategy is estimated again. Of those that make a limit's share less, or if none does of all, the one that saves most
+ * at 2x is told.
  *
  * @param[in]  estimate    of @p question by @p oracle; one that is not feasible has no limits
  * @param[in]  what_if     also price changes, each by a few more estimates

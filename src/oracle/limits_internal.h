@@ -8,6 +8,7 @@
 
 /** A strategy in its surroundings, as they are or changed. */
 typedef struct cvy_limits_case {
+    const cvy_oracle *oracle; /**< of the machine and the options as they are */
     const cvy_model *model;
     const cvy_machine *machine;
     const cvy_oracle_options *options;
@@ -27,6 +28,7 @@ typedef enum cvy_change {
     CVY_CHANGE_MEMORY_BANDWIDTH,
     CVY_CHANGE_PEAK,
     CVY_CHANGE_SHARDING,
+    CVY_CHANGE_KEEPING,
     CVY_CHANGE_MICRO_BATCHES,
     CVY_CHANGE_BATCH,
     CVY_CHANGE_COUNT /**< none */

@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "oracle/estimate_internal.h"
 #include "oracle/limits_internal.h"
 
 /*
@@ -97,6 +98,15 @@ static bool switch_sharding(copies *c, double factor)
     return !was && c->question.strategy.mesh.size[CVY_AXIS_SAMPLE] > 1;
 }
 
+static bool switch_keeping(copies *c, double factor)
+{
+    (void)factor;
+    bool was = c->question.recompute == CVY_RECOMPUTE_NONE && c->machine.execution.recompute == 0;
+    c->question.recompute = CVY_RECOMPUTE_NONE;
+    c->machine.execution.recompute = 0;
+    return !was;
+}
+
 static bool scale_micro_batches(copies *c, double factor)
 {
     c->question.strategy.micro_batches *= (int64_t)factor;
@@ -130,6 +140,7 @@ static const struct {
     [CVY_CHANGE_MEMORY_BANDWIDTH] = {"memory bandwidth", GRADE_ANY, scale_memory},
     [CVY_CHANGE_PEAK] = {"peak rate", GRADE_ANY, scale_peak},
     [CVY_CHANGE_SHARDING] = {"optimizer state sharded", GRADE_SWITCH, switch_sharding},
+    [CVY_CHANGE_KEEPING] = {"all activations kept", GRADE_SWITCH, switch_keeping},
     [CVY_CHANGE_MICRO_BATCHES] = {"micro-batches", GRADE_WHOLE, scale_micro_batches},
     [CVY_CHANGE_BATCH] = {"batch", GRADE_WHOLE, scale_batch},
 };
@@ -138,16 +149,16 @@ static const struct {
 
 /* What a change and its factor come to. */
 typedef struct attempt {
-    bool possible; /* there is something to change, and a schedule afterwards */
+    bool possible; /* there is something to change, a schedule afterwards, and a difference */
     double share;  /* by the rule */
     double faster; /* of the seconds of an image */
     double leaner; /* of the bytes on a device */
 } attempt;
 
-static cvy_status estimate_copies(const cvy_model *model, const copies *c, cvy_estimate *estimate_out)
+static cvy_status estimate_copies(const cvy_limits_case *now, const copies *c, cvy_estimate *estimate_out)
 {
     cvy_oracle *oracle = NULL;
-    CVY_TRY(cvy_oracle_create(model, &c->machine, &c->options, &oracle));
+    CVY_TRY(cvy_oracle_create_like(now->oracle, now->model, &c->machine, &c->options, &oracle));
     cvy_status status = cvy_oracle_estimate(oracle, &c->question, estimate_out);
     cvy_oracle_destroy(&oracle);
     return status;
@@ -160,7 +171,7 @@ cvy_status cvy_limits_estimate_alone(const cvy_limits_case *now, cvy_estimate *e
         c.machine.level[i].ports = ports_for_all;
         c.machine.level[i].oversubscription = 1.0;
     }
-    return estimate_copies(now->model, &c, estimate_out);
+    return estimate_copies(now, &c, estimate_out);
 }
 
 /* @p priced is asked before a second oracle is, and holds what that says. */
@@ -174,7 +185,7 @@ static cvy_status try_change(const cvy_what_ifs *w, const cvy_limit_rule *rule, 
         return CVY_OK;
     }
     if (!priced->priced) {
-        CVY_TRY(estimate_copies(w->now.model, &c, &priced->estimate));
+        CVY_TRY(estimate_copies(&w->now, &c, &priced->estimate));
         priced->priced = true;
         priced->batch = c.options.batch;
     }
@@ -184,11 +195,13 @@ static cvy_status try_change(const cvy_what_ifs *w, const cvy_limit_rule *rule, 
         return CVY_OK;
     }
     cvy_measure measure = {.share = 0.0};
-    CVY_TRY(rule->measure(&(cvy_limits_case){w->now.model, &c.machine, &c.options, &c.question}, e, &measure));
+    const cvy_limits_case changed = {w->now.oracle, w->now.model, &c.machine, &c.options, &c.question};
+    CVY_TRY(rule->measure(&changed, e, &measure));
     attempt_out->share = measure.share;
     double image_s = e->iteration_s / (double)priced->batch;
     attempt_out->faster = 1.0 - image_s / (w->estimate->iteration_s / (double)w->now.options->batch);
     attempt_out->leaner = 1.0 - (double)e->total_bytes / (double)w->estimate->total_bytes;
+    attempt_out->possible = attempt_out->faster != 0.0 || attempt_out->leaner != 0.0;
     return CVY_OK;
 }
 
@@ -307,14 +320,21 @@ static void say_lift(cvy_change change, const attempt *doubled, cvy_limit *limit
     }
 }
 
+/* One that makes the share less comes before one that only saves seconds; of equal ones, the one that saves more. */
+static bool is_better(const attempt *a, const attempt *than, double share)
+{
+    bool helps = a->share < (1.0 - share_tolerance) * share, helped = than->share < (1.0 - share_tolerance) * share;
+    return a->possible && (helps != helped ? helps : a->faster > than->faster);
+}
+
 cvy_status cvy_limits_lift(cvy_what_ifs *what_ifs, const cvy_limit_rule *rule, cvy_limit *limit)
 {
     cvy_change best = CVY_CHANGE_COUNT;
-    attempt doubled = {.faster = -INFINITY};
+    attempt doubled = {.share = INFINITY, .faster = -INFINITY};
     for (const cvy_change *change = rule->changes; *change != CVY_CHANGE_COUNT; change++) {
         attempt a;
         CVY_TRY(try_change(what_ifs, rule, *change, 2.0, &what_ifs->doubled[*change], &a));
-        if (a.possible && a.faster > doubled.faster) {
+        if (is_better(&a, &doubled, limit->share)) {
             best = *change;
             doubled = a;
         }

@@ -52,8 +52,14 @@ static bool is_data(const cvy_estimate *e)
 
 static const char *print_strategy(const cvy_candidate *candidate, char *text)
 {
-    (void)cvy_strategy_print(&candidate->estimate.strategy, text);
-    cvy_limits_append(text, CVY_STRATEGY_TEXT, "%s", candidate->choices ? " with a mix of cuts" : "");
+    cvy_recompute recompute = candidate->estimate.recompute;
+    cvy_strategy strategy = candidate->estimate.strategy;
+    strategy.micro_batches = strategy.micro_batches > 1 ? strategy.micro_batches : 0; /* one is none */
+    (void)cvy_strategy_print(&strategy, text);
+    cvy_limits_append(text, CVY_STRATEGY_TEXT, "%s", candidate->choices ? " mix" : "");
+    if (recompute != CVY_RECOMPUTE_NONE) {
+        cvy_limits_append(text, CVY_STRATEGY_TEXT, " recompute %s", cvy_recompute_name(recompute));
+    }
     return text;
 }
 
@@ -66,13 +72,13 @@ __attribute__((format(printf, 2, 3))) static void say(const reasoning *r, const 
     va_end(arguments);
 }
 
-/* The candidate that is best by what is asked, feasible and inside of memory, another one than @p than; -1. */
-static int find_best_other(const reasoning *r, int than)
+/* The candidate that is best by what is asked and fits, of another kind than data parallelism; -1. */
+static int find_best_other(const reasoning *r)
 {
     int best = -1;
     for (int i = 0; i < r->search->count; i++) {
         const cvy_estimate *e = get_candidate(r, i);
-        bool fits = i != than && e->feasible && !e->over_memory;
+        bool fits = r->search->candidate[i].fits && !is_data(e);
         if (fits && (best < 0 || get_figure(r, e) < get_figure(r, get_candidate(r, best)))) {
             best = i;
         }
@@ -137,25 +143,25 @@ static void say_figures(const reasoning *r, const cvy_estimate *a, const cvy_est
 }
 
 /* The pick is data parallelism. */
-static void say_data_is_kept(const reasoning *r)
+static void say_data_is_kept(const reasoning *r, const char *name)
 {
-    int other = find_best_other(r, r->search->pick);
+    int other = find_best_other(r);
     const cvy_estimate *data = get_candidate(r, r->search->pick);
-    char name[CVY_STRATEGY_TEXT];
+    char other_name[CVY_STRATEGY_TEXT];
     if (other < 0) {
-        say(r, "data is the only one that fits");
+        say(r, "%s is the only one that fits", name);
         return;
     }
     const cvy_estimate *e = get_candidate(r, other);
     double better = 1.0 - get_figure(r, e) / get_figure(r, data);
-    print_strategy(&r->search->candidate[other], name);
+    print_strategy(&r->search->candidate[other], other_name);
     if (better > 0.0) {
-        say(r, "data is kept: the %s other one, %s, is %.1f %% %s, inside the error bar of %.0f %%", get_best(r), name,
-            100 * better, get_better(r), 100 * get_error(data, e));
+        say(r, "%s is kept: the %s other one, %s, is %.1f %% %s, inside the error bar of %.0f %%", name, get_best(r),
+            other_name, 100 * better, get_better(r), 100 * get_error(data, e));
         return;
     }
-    say(r, "data is the %s: the next one, %s, takes %.0f %% more", get_best(r), name,
-        100 * (get_figure(r, e) / get_figure(r, data) - 1.0));
+    double more = 100 * (get_figure(r, e) / get_figure(r, data) - 1.0);
+    say(r, "%s is the %s: the next one, %s, takes %.*f %% more", name, get_best(r), other_name, more < 9.5, more);
     say_figures(r, e, data);
 }
 
@@ -164,7 +170,9 @@ static void say_pick_is_better(const reasoning *r, const char *name)
 {
     const cvy_estimate *pick = get_candidate(r, r->search->pick), *data = get_candidate(r, r->search->data);
     double better = 1.0 - get_figure(r, pick) / get_figure(r, data), error = get_error(pick, data);
-    say(r, "%s is %.0f %% %s than data", name, 100 * better, get_better(r));
+    char data_name[CVY_STRATEGY_TEXT];
+    print_strategy(&r->search->candidate[r->search->data], data_name);
+    say(r, "%s is %.0f %% %s than %s", name, 100 * better, get_better(r), data_name);
     say_figures(r, pick, data);
     say_because(r, data, pick);
     if (!is_memory(r)) { /* bytes are counted */
@@ -236,11 +244,11 @@ const char *cvy_limits_say_why(const cvy_search *search, char *text)
     }
     const cvy_candidate *pick = &search->candidate[search->pick];
     print_strategy(pick, name);
-    bool data_fits = search->data >= 0 && !search->candidate[search->data].estimate.over_memory;
+    bool data_fits = search->data >= 0 && search->candidate[search->data].fits;
     if (pick->estimate.strategy.mesh.ranks == 1) {
         say(&r, "one rank does it all");
     } else if (search->pick == search->data) {
-        say_data_is_kept(&r);
+        say_data_is_kept(&r, name);
     } else if (data_fits) {
         say_pick_is_better(&r, name);
     } else {

@@ -22,7 +22,8 @@ typedef struct cvy_search_options {
     int64_t ranks;
     cvy_objective objective;
     int64_t max_memory_bytes; /**< of a device; 0: the device's memory */
-    int simulations;          /**< at most so many strategies are simulated; 0: a default */
+    int simulations;          /**< at most so many strategies are simulated, but for one of each kind; 0: a default.
+                                   One that takes the batch in parts counts as often as it has parts */
     bool mix;                 /**< look for a mix of cuts layer by layer, too */
     bool fixed_recompute;     /**< only the oracle's recomputation is tried */
 } cvy_search_options;
@@ -31,7 +32,8 @@ typedef struct cvy_search_options {
 typedef struct cvy_candidate {
     cvy_estimate estimate;
     double bound_s;             /**< no more than its iteration, by the cheap bound */
-    bool front;                 /**< no other one is better in time, memory and cost at once */
+    bool fits;                  /**< feasible, and in the memory that was asked for */
+    bool front;                 /**< it fits, and no other one that fits is better in time, memory and cost at once */
     cvy_layer_choice *choices;  /**< of a mix, one for each layer, owned by the search; NULL otherwise */
 } cvy_candidate;
 
@@ -44,6 +46,9 @@ typedef struct cvy_search {
                                      data parallelism itself where the best is inside its error bar; -1: nothing fits */
     int data;                   /**< index of data parallelism, which is always looked at; -1: not feasible, see why */
     int64_t configurations;     /**< that were bounded */
+    int64_t impossible;         /**< blocks of ranks that cannot cut the model; of each kind one is listed */
+    int64_t left_out;           /**< blocks of ranks, the largest, that were not looked at */
+    int simulations;            /**< strategies that were estimated */
     double search_s;
 } cvy_search;
 

@@ -57,7 +57,7 @@ static void measure_bucket(cvy_builder *b, const cvy_bucket *bucket)
     cvy_buffer *buffer = &b->schedule->buffer[bucket->buffer];
     int64_t elements = cvy_ceil_div(bucket->bytes, cvy_dtype_bytes(buffer->tensor.dtype));
     buffer->tensor.shape = buffer->global = CVY_SHAPE(elements);
-    buffer->local[0] = cvy_intervals_whole(elements);
+    buffer->local[0] = (cvy_interval){0, elements};
     buffer->bytes = cvy_tensor_bytes(&buffer->tensor);
 }
 

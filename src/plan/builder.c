@@ -15,7 +15,7 @@ cvy_status cvy_builder_add_buffer(cvy_builder *b, const cvy_buffer *buffer, int 
     if (added->global.dims == 0) { /* what nobody else has a part of */
         added->global = buffer->tensor.shape;
         for (int i = 0; i < buffer->tensor.shape.dims; i++) {
-            added->local[i] = cvy_intervals_whole(buffer->tensor.shape.extent[i]);
+            added->local[i] = (cvy_interval){0, buffer->tensor.shape.extent[i]};
         }
     }
     added->bytes = cvy_tensor_bytes(&buffer->tensor);

@@ -276,10 +276,10 @@ cvy_status cvy_builder_contribute(cvy_builder *b, int consumer, int i, int buffe
 /** Let outputs lie on inputs that nobody reads later, where the op allows it. */
 cvy_status cvy_schedule_place_in_place(cvy_schedule *schedule);
 
-/** Derive what each step waits for from what it reads and writes. */
-cvy_status cvy_schedule_derive_dependencies(cvy_schedule *schedule);
-
 /** Find lifetimes and give every buffer its place in the two arenas. */
 cvy_status cvy_schedule_place(cvy_schedule *schedule);
+
+/** Derive what each step waits for from what it reads and writes, and from where that lies. */
+cvy_status cvy_schedule_derive_dependencies(cvy_schedule *schedule);
 
 #endif

@@ -9,12 +9,14 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "plan/halo.h"
 #include "plan/stages.h"
 
 const char *const cvy_cut_names[] = {"whole", "filter", "channel", "group", "follow", NULL};
 
 /* Why a layer is whole. */
 static const char few_rows[] = "fewer rows than ranks";
+static const char only_padding[] = "windows of one rank would lie in the padding alone";
 static const char few_channels[] = "fewer channels than ranks";
 static const char few_groups[] = "fewer groups than ranks";
 static const char wants_samples[] = "it needs whole samples";
@@ -108,6 +110,21 @@ static bool all_inputs_split(const dividing *v, cvy_axis axis)
     return is_split(get_producer(v, 0)->output_split, axis);
 }
 
+/* Whether the first and the last rank reach rows of x: between them lies nothing but rows. */
+static bool reaches_rows(const dividing *v, cvy_axis axis)
+{
+    bool transposed = v->op.kind == CVY_OP_TRANSPOSED_CONVOLUTION, reaches = true;
+    int64_t parts = count_parts(v->d, axis), x = get_extent(v->x, axis), y = get_extent(&v->layer->output, axis);
+    const cvy_halo_axis sliding = {.window = &v->op.params.window.window, .axis = (int)axis - CVY_AXIS_DEPTH,
+                                   .extent = transposed ? y : x};
+    for (int end = 0; end < 2; end++) {
+        cvy_interval outputs = cvy_intervals_share(y, parts, end ? parts - 1 : 0).at[0];
+        cvy_interval rows = (transposed ? cvy_halo_window_dy : cvy_halo_window_x)(&sliding, outputs).rows;
+        reaches = reaches && rows.end > rows.begin;
+    }
+    return reaches;
+}
+
 static const char *why_space_whole(const dividing *v, cvy_axis axis, space_habit habit)
 {
     int64_t parts = count_parts(v->d, axis);
@@ -122,6 +139,9 @@ static const char *why_space_whole(const dividing *v, cvy_axis axis, space_habit
     }
     bool few = get_extent(v->x, axis) < parts ||
                (habit == SPACE_WINDOW && get_extent(&v->layer->output, axis) < parts);
+    if (!few && habit == SPACE_WINDOW && !reaches_rows(v, axis)) {
+        return only_padding;
+    }
     return few ? few_rows : NULL;
 }
 

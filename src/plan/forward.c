@@ -35,6 +35,18 @@ static cvy_status build_source(cvy_builder *b, int layer)
     return CVY_OK;
 }
 
+/* Labels lie where the scores do; classes have no dimension of channels. */
+static void locate_label(const cvy_buffer *x, cvy_buffer *label)
+{
+    int dims = label->tensor.shape.dims, skipped = x->tensor.shape.dims - dims;
+    label->global.dims = dims;
+    for (int dim = 0; dim < dims; dim++) {
+        int from = dim == 0 ? 0 : dim + skipped;
+        label->global.extent[dim] = x->global.extent[from];
+        label->local[dim] = x->local[from];
+    }
+}
+
 /* Labels come with the batch, so their buffer stands before the first step. */
 static cvy_status build_label(cvy_builder *b)
 {
@@ -46,9 +58,10 @@ static cvy_status build_label(cvy_builder *b)
                         .parameter = -1,
                         .part = CVY_ROLE_LABEL,
                         .alias_of = -1};
-    cvy_tensor x = cvy_builder_describe(b, CVY_SPREAD_INPUT, loss, 0, CVY_FORMAT_PLAIN).tensor;
+    cvy_buffer x = cvy_builder_describe(b, CVY_SPREAD_INPUT, loss, 0, CVY_FORMAT_PLAIN);
     cvy_build_local_op(b, loss, CVY_PASS_FORWARD, &op);
-    CVY_TRY(cvy_op_describe(&op, &x, 0, CVY_ROLE_LABEL, &label.tensor));
+    CVY_TRY(cvy_op_describe(&op, &x.tensor, 0, CVY_ROLE_LABEL, &label.tensor));
+    locate_label(&x, &label);
     CVY_TRY(cvy_builder_add_buffer(b, &label, &b->layer[loss].saved[CVY_ROLE_LABEL]));
     b->schedule->label_buffer = b->layer[loss].saved[CVY_ROLE_LABEL];
     return CVY_OK;

@@ -21,7 +21,8 @@ void cvy_micro_batch_start(cvy_builder *b, int micro_batch)
 {
     cvy_micro_batch_resume(b, micro_batch);
     for (int i = 0; i < b->model->layers; i++) {
-        b->layer[i] = (cvy_layer_buffers){.output = -1, .gradient = -1, .gradient1 = -1, .contribution = -1, .variant = -1};
+        b->layer[i] = (cvy_layer_buffers){
+            .output = -1, .gradient = -1, .gradient1 = -1, .contribution = -1, .variant = -1};
         for (int role = 0; role < CVY_ROLE_COUNT; role++) {
             b->layer[i].saved[role] = -1;
         }

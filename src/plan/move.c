@@ -150,12 +150,17 @@ cvy_status cvy_build_redistribution(cvy_builder *b, int layer, const cvy_shape *
     static const cvy_redistribution order[] = {CVY_REDISTRIBUTION_LOCAL, CVY_REDISTRIBUTION_REDUCE_SCATTER,
                                                CVY_REDISTRIBUTION_ALL_TO_ALL, CVY_REDISTRIBUTION_ALL_REDUCE,
                                                CVY_REDISTRIBUTION_ALL_GATHER};
-    journey j = {.b = b, .layer = layer, .shape = shape, .format = format, .now = spread[0], .buffer = *buffer};
     cvy_redistribution asked[CVY_AXES];
+    bool moves = false;
     for (int k = 0; k < b->seat.axes; k++) {
         cvy_axis axis = b->seat.axis[k];
         asked[k] = cvy_redistribution_find(&spread[0].along[axis], &spread[1].along[axis]);
+        moves = moves || asked[k] != CVY_REDISTRIBUTION_NONE;
     }
+    if (!moves) {
+        return CVY_OK;
+    }
+    journey j = {.b = b, .layer = layer, .shape = shape, .format = format, .now = spread[0], .buffer = *buffer};
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
         unsigned axes = 0;
         for (int k = 0; k < b->seat.axes; k++) {

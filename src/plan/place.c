@@ -4,6 +4,7 @@
  * "Efficient memory management for deep neural net inference", 2020). The runtime allocates exactly the two arenas.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
@@ -40,38 +41,35 @@ static int compare_sizes(const void *a, const void *b, void *context)
     return x - y;
 }
 
-static bool lives_overlap(const cvy_buffer *a, const cvy_buffer *b)
-{
-    return a->first_step <= b->last_step && b->first_step <= a->last_step;
-}
+/* A buffer that has its place. */
+typedef struct placed {
+    int64_t offset, end;
+    int first_step, last_step;
+} placed;
 
-/* Put one buffer at the lowest free place; @p next links the placed ones by rising offset from @p head. */
-static int place_one(cvy_schedule *s, int index, int head, int *next)
+/* Put one buffer at the lowest free place; the @p count placed ones lie by rising offset, and it joins them. */
+static void place_one(cvy_schedule *s, int index, placed *all, int count)
 {
     cvy_buffer *buffer = &s->buffer[index];
+    const int first_step = buffer->first_step, last_step = buffer->last_step;
     int64_t size = aligned_bytes(buffer);
     int64_t offset = 0;
-    for (int i = head; i >= 0; i = next[i]) {
-        const cvy_buffer *placed = &s->buffer[i];
-        if (lives_overlap(buffer, placed)) {
-            if (placed->offset - offset >= size) {
+    for (int i = 0; i < count; i++) {
+        if (first_step <= all[i].last_step && all[i].first_step <= last_step) {
+            if (all[i].offset - offset >= size) {
                 break; /* it fits before this one */
             }
-            offset = cvy_max_i64(offset, placed->offset + aligned_bytes(placed));
+            offset = cvy_max_i64(offset, all[i].end);
         }
     }
     buffer->offset = offset;
     s->memory.transient_bytes = cvy_max_i64(s->memory.transient_bytes, offset + size);
-    int before = -1;
-    for (int i = head; i >= 0 && s->buffer[i].offset <= offset; i = next[i]) {
-        before = i;
+    int at = count; /* behind all that begin no later */
+    while (at > 0 && all[at - 1].offset > offset) {
+        at--;
     }
-    next[index] = before >= 0 ? next[before] : head;
-    if (before >= 0) {
-        next[before] = index;
-        return head;
-    }
-    return index;
+    memmove(&all[at + 1], &all[at], (size_t)(count - at) * sizeof *all);
+    all[at] = (placed){offset, offset + size, first_step, last_step};
 }
 
 static bool is_transient_root(const cvy_buffer *buffer)
@@ -83,10 +81,9 @@ static cvy_status place_transient(cvy_schedule *s)
 {
     cvy_status status = CVY_ERR_MEMORY;
     int count = 0;
-    int head = -1;
     int *order = cvy_calloc((size_t)s->buffers + 1, sizeof *order);
-    int *next = cvy_calloc((size_t)s->buffers + 1, sizeof *next);
-    if (!order || !next) {
+    placed *all = cvy_calloc((size_t)s->buffers + 1, sizeof *all);
+    if (!order || !all) {
         goto done;
     }
     for (int i = 0; i < s->buffers; i++) {
@@ -96,12 +93,12 @@ static cvy_status place_transient(cvy_schedule *s)
     }
     qsort_r(order, (size_t)count, sizeof *order, compare_sizes, s);
     for (int i = 0; i < count; i++) {
-        head = place_one(s, order[i], head, next);
+        place_one(s, order[i], all, i);
     }
     status = CVY_OK;
 done:
     cvy_free(order);
-    cvy_free(next);
+    cvy_free(all);
     return status;
 }
 

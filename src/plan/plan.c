@@ -125,8 +125,8 @@ static cvy_status build_schedule(cvy_plan *plan, cvy_schedule_kind kind, int64_t
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, build_steps(&b));
     CVY_TRY_GOTO(status, done, cvy_schedule_place_in_place(s));
-    CVY_TRY_GOTO(status, done, cvy_schedule_derive_dependencies(s));
     CVY_TRY_GOTO(status, done, cvy_schedule_place(s));
+    CVY_TRY_GOTO(status, done, cvy_schedule_derive_dependencies(s));
     plan->persistent_bytes = cvy_max_i64(plan->persistent_bytes, s->memory.persistent_bytes);
     plan->transient_bytes = cvy_max_i64(plan->transient_bytes, s->memory.transient_bytes);
 done:
@@ -154,6 +154,11 @@ static cvy_status check_parallel(const cvy_model *model, const cvy_plan_options 
     CVY_REQUIRE(!d || (d->model == model && d->options.batch == options->batch), CVY_ERR_ARG,
                 "a distribution of another model, or of a batch of %lld, expected %lld",
                 (long long)(d ? d->options.batch : 0), (long long)options->batch);
+    bool shared = d && d->strategy.mesh.size[CVY_AXIS_CHANNEL] * d->strategy.mesh.size[CVY_AXIS_STAGE] > 1;
+    CVY_REQUIRE(!shared || !options->training || cvy_optimizer_is_local(&options->optimizer), CVY_ERR_INFEASIBLE,
+                "norms of gradients (clipping, LARS, LAMB) where ranks share out parameters: along stage or channel");
+    CVY_REQUIRE(!options->parallel.shard_optimizer, CVY_ERR_INFEASIBLE,
+                "the state of the optimizer cannot be shared out over the sample axis yet");
     return CVY_OK;
 }
 

@@ -119,12 +119,10 @@ static cvy_status check_mesh(const reader *r, const cvy_mesh *mesh)
 static cvy_status read_strategy(reader *r)
 {
     cvy_strategy *strategy = &r->file->decisions.strategy;
-    const cvy_shape *input = &r->file->model->layer[0].output;
-    const int64_t space[3] = {input->dims == 5 ? input->extent[2] : 1, input->extent[input->dims - 2],
-                              input->extent[input->dims - 1]};
     const cvy_yaml_node *node = cvy_yaml_find(r->root, "ranks"), *parts = cvy_yaml_find(r->root, "micro-batches");
     const char *text;
-    int64_t ranks = 1;
+    int64_t ranks = 1, space[3];
+    cvy_strategy_find_space(&r->file->model->layer[0].output, space);
     CVY_TRY(read_text(r, "strategy", true, &text));
     if (node) {
         CVY_TRY(cvy_yaml_get_int(node, "ranks", 1, CVY_MAX_RANKS, &ranks));

@@ -103,7 +103,7 @@ static void extend(const cvy_seat *seat, const cvy_model *model, int layer, cvy_
     for (int at = 0; at < 3; at++) {
         int dim = buffer->tensor.shape.dims - 3 + at;
         if (is_cut(seat, layer, at)) {
-            buffer->local[dim] = (cvy_intervals){1, {reach.rows[at]}};
+            buffer->local[dim] = reach.rows[at];
             buffer->tensor.shape.extent[dim] = reach.rows[at].end - reach.rows[at].begin;
         }
     }
@@ -224,7 +224,7 @@ static cvy_status add_frame(cvy_builder *b, int layer, int source, const cvy_buf
     cvy_space_get(&target->tensor.shape, op.params.frame.output);
     for (int at = 5 - target->tensor.shape.dims; at < 3; at++) {
         int dim = target->tensor.shape.dims - 3 + at;
-        op.params.frame.first[at] = target->local[dim].at[0].begin - from->local[dim].at[0].begin;
+        op.params.frame.first[at] = target->local[dim].begin - from->local[dim].begin;
     }
     CVY_TRY(cvy_op_add(&op, CVY_ROLE_X, &from->tensor));
     CVY_TRY(cvy_op_add(&op, CVY_ROLE_Y, &target->tensor));
@@ -237,8 +237,8 @@ static bool same_rows(const cvy_buffer *a, const cvy_buffer *b)
 {
     bool same = true;
     for (int dim = 2; same && dim < a->tensor.shape.dims; dim++) {
-        same = a->local[dim].at[0].begin == b->local[dim].at[0].begin &&
-               a->local[dim].at[0].end == b->local[dim].at[0].end;
+        same = a->local[dim].begin == b->local[dim].begin &&
+               a->local[dim].end == b->local[dim].end;
     }
     return same;
 }

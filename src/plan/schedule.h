@@ -78,7 +78,9 @@ typedef struct cvy_buffer {
     cvy_content content;
     int layer, parameter, part; /**< -1 where it has none */
     cvy_shape global;           /**< logical extents over all ranks */
-    cvy_intervals local[CVY_MAX_DIMS]; /**< what this class of ranks holds of each dimension */
+    cvy_interval local[CVY_MAX_DIMS]; /**< what this class of ranks holds of each dimension, from first to last */
+    int stretched;              /**< the dimension of which it holds several stretches, ... */
+    cvy_intervals stretches;    /**< ... and these; none where each dimension is held in one */
     cvy_tensor tensor;          /**< local extents, type, format */
     int64_t bytes;              /**< exact, padding of the format included */
     int first_step, last_step;  /**< first writer, last user; whole run where persistent */

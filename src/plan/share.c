@@ -61,56 +61,65 @@ bool cvy_spread_same(const cvy_seat *seat, cvy_spread_name a, cvy_spread_name b)
     return cvy_spread_equal(seat, &first, &second);
 }
 
+/* Let a buffer hold a rank's share of a dimension. */
+static void hold(cvy_buffer *buffer, const cvy_placement *placement, int64_t extent, int64_t coordinate)
+{
+    int dim = placement->dim;
+    cvy_intervals share = cvy_placement_share(placement, dim, extent, coordinate);
+    buffer->local[dim] = share.count ? (cvy_interval){share.at[0].begin, share.at[share.count - 1].end}
+                                     : (cvy_interval){0, 0};
+    buffer->tensor.shape.extent[dim] = cvy_intervals_length(&share);
+    if (share.count > 1) {
+        buffer->stretched = dim;
+        buffer->stretches = share;
+    }
+}
+
 void cvy_spread_describe(const cvy_seat *seat, const cvy_shape *shape, const cvy_spread *spread, cvy_buffer *buffer)
 {
     buffer->tensor.shape = buffer->global = *shape;
     buffer->global.extent[0] = seat->batch;
-    buffer->local[0] = (cvy_intervals){1, {seat->samples}};
-    for (int dim = 1; dim < shape->dims; dim++) {
-        buffer->local[dim] = cvy_intervals_whole(shape->extent[dim]);
+    buffer->stretches.count = 0;
+    for (int dim = 0; dim < shape->dims; dim++) {
+        buffer->local[dim] = dim == 0 ? seat->samples : (cvy_interval){0, shape->extent[dim]};
+        buffer->tensor.shape.extent[dim] = buffer->local[dim].end - buffer->local[dim].begin;
     }
     for (int k = 0; k < seat->axes; k++) {
         const cvy_placement *placement = &spread->along[seat->axis[k]];
         if (placement->placing == CVY_PLACING_SPLIT) {
-            buffer->local[placement->dim] = cvy_placement_share(
-                placement, placement->dim, shape->extent[placement->dim], seat->coordinate[seat->axis[k]]);
+            hold(buffer, placement, shape->extent[placement->dim], seat->coordinate[seat->axis[k]]);
         }
-    }
-    for (int dim = 0; dim < shape->dims; dim++) {
-        buffer->tensor.shape.extent[dim] = cvy_intervals_length(&buffer->local[dim]);
     }
 }
 
 /* A share of o as a share of g, in units of the filters of a group. */
 static void describe_groups(cvy_buffer *buffer)
 {
-    cvy_tensor *tensor = &buffer->tensor;
-    int64_t filters = tensor->shape.extent[1];
-    for (int i = 0; i < buffer->local[0].count; i++) {
-        buffer->local[0].at[i].begin /= filters;
-        buffer->local[0].at[i].end /= filters;
+    int64_t filters = buffer->tensor.shape.extent[1];
+    buffer->local[0] = (cvy_interval){buffer->local[0].begin / filters, buffer->local[0].end / filters};
+    buffer->tensor.shape.extent[0] /= filters;
+    for (int i = 0; i < buffer->stretches.count; i++) {
+        cvy_interval *at = &buffer->stretches.at[i];
+        *at = (cvy_interval){at->begin / filters, at->end / filters};
     }
 }
 
 void cvy_seat_describe_parameter(const cvy_seat *seat, const cvy_model *model, int parameter, cvy_buffer *buffer)
 {
     const cvy_parameter *p = &model->parameter[parameter];
-    cvy_tensor tensor = cvy_layout_parameter(p, buffer->tensor.dtype, buffer->tensor.format);
-    buffer->tensor = tensor;
-    buffer->global = tensor.shape;
-    for (int dim = 0; dim < tensor.shape.dims; dim++) {
-        buffer->local[dim] = cvy_intervals_whole(tensor.shape.extent[dim]);
+    buffer->tensor = cvy_layout_parameter(p, buffer->tensor.dtype, buffer->tensor.format);
+    buffer->global = buffer->tensor.shape;
+    buffer->stretches.count = 0;
+    for (int dim = 0; dim < buffer->global.dims; dim++) {
+        buffer->local[dim] = (cvy_interval){0, buffer->global.extent[dim]};
     }
     if (seat->size[CVY_AXIS_CHANNEL] > 1) {
         cvy_placement placement = cvy_distribution_parameter(seat->distribution, parameter);
         if (placement.placing == CVY_PLACING_SPLIT) {
-            int dim = placement.dim;
-            buffer->local[dim] = cvy_placement_share(&placement, dim, p->spec.shape.extent[dim],
-                                                     seat->coordinate[CVY_AXIS_CHANNEL]);
-            if (tensor.grouped) {
+            hold(buffer, &placement, p->spec.shape.extent[placement.dim], seat->coordinate[CVY_AXIS_CHANNEL]);
+            if (buffer->tensor.grouped) {
                 describe_groups(buffer);
             }
-            buffer->tensor.shape.extent[dim] = cvy_intervals_length(&buffer->local[dim]);
         }
     }
 }

@@ -270,3 +270,11 @@ cvy_status cvy_strategy_parse(const char *text, int64_t ranks, const int64_t spa
     *strategy_out = r.strategy;
     return CVY_OK;
 }
+
+void cvy_strategy_find_space(const cvy_shape *input, int64_t space_out[3])
+{
+    for (int i = 0; i < 3; i++) {
+        int dim = input->dims - 3 + i;
+        space_out[i] = dim >= 2 ? input->extent[dim] : 1;
+    }
+}

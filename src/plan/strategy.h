@@ -3,6 +3,7 @@
 #define CVY_PLAN_STRATEGY_H
 
 #include "plan/mesh.h"
+#include "tensor/shape.h"
 
 /** How the channel axis cuts layers. */
 typedef enum cvy_channel_cut {
@@ -50,11 +51,15 @@ typedef struct cvy_strategy {
  */
 cvy_status cvy_strategy_parse(const char *text, int64_t ranks, const int64_t space[3], cvy_strategy *strategy_out);
 
+/** d, h, w of a shape n,c,(d),h,w, as cvy_strategy_parse() asks for them; 1 where it has none. Cannot fail. */
+void cvy_strategy_find_space(const cvy_shape *input, int64_t space_out[3]);
+
 /** Room for a printed strategy. */
 enum { CVY_STRATEGY_TEXT = 256 };
 
 /**
- * Write a strategy as cvy_strategy_parse() reads it, with the shortest of its names: "data", "height=4",
+ * Write a strategy as cvy_strategy_parse() reads it, with the shortest of its names, and without micro-batches where
+ * the batch goes through whole and there is no pipeline: "data", "height=4",
  * "sample=4,channel=2,channel-cut=filter,micro-batches=8". Returns @p text.
  */
 const char *cvy_strategy_print(const cvy_strategy *strategy, char *text);

@@ -43,7 +43,7 @@ const char *cvy_strategy_print(const cvy_strategy *strategy, char *text)
     if (!name && strategy->channel_cut != CVY_CHANNEL_CUT_ALTERNATE) {
         append(text, ",channel-cut=%s", cvy_channel_cut_names[strategy->channel_cut]);
     }
-    if (strategy->micro_batches) {
+    if (strategy->micro_batches > 1 || (strategy->micro_batches == 1 && strategy->mesh.size[CVY_AXIS_STAGE] > 1)) {
         append(text, ",micro-batches=%" PRId64, strategy->micro_batches);
     }
     if (strategy->pipeline != CVY_PIPELINE_1F1B) {

@@ -77,6 +77,11 @@ offers "net.yaml notes.txt" convoy model --config n
 offers_also net.yaml convoy model --model ""
 HOME=$PWD/home offers "~/models" convoy model "~/"
 
+# Machines and strategies.
+offers "dgx1-p100 dgx1-v100" convoy plan lenet5 --machine dgx1
+offers "pipeline" convoy why lenet5 --strategy pi
+offers "fp64 fp32 tf32 fp16 bf16" convoy fits lenet5 --precision ""
+
 if "$convoy" train --help >/dev/null 2>&1; then
     rules="sgd momentum nesterov adamw adam lars lamb"
     offers "$rules" convoy train lenet5 --optimizer ""

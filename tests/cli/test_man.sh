@@ -59,7 +59,7 @@ for command in $commands; do
     grep -o 'Default: .*' options | sed -e 's/Default: //' -e 's/\. Also .*//' -e 's/\.$//' >found
     same "defaults of convoy $command"
     head -3 help | grep -o 'convoy .*' | tail -1 >expected
-    plain "$page" | section SYNOPSIS | grep "^convoy" | head -2 >found
+    plain "$page" | section SYNOPSIS | grep "^convoy" | head -3 >found
     grep -qxFf found expected || fail "synopsis of convoy $command: $(cat found)"
     grep -q "^convoy-$command(1)$" <(plain "$pages/man1/convoy.1" | section COMMANDS) ||
         fail "convoy(1) does not list convoy-$command(1)"

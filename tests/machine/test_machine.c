@@ -54,7 +54,7 @@ static const char everything[] =
     "  host-halos: yes, serial-halos: yes, leader-broadcast: no,\n"
     "  leader-exchange: [data+spatial], staging: leader, layer-host: 300 us, slice-host: 77 us,\n"
     "  whole-channels: yes, whole-dense: yes, local-norms: yes,\n"
-    "  shard-sums: yes, recompute: [serial], leader-input: [data+filter], leader-skew: 0.3,\n"
+    "  shard-sums: yes, recompute: [pipeline], leader-input: [data+filter], leader-skew: 0.3,\n"
     "  reserved: 500 MB,\n"
     "  managed-memory: [spatial, filter], managed-over: 200 MB, managed-bandwidth: 4 GB/s}\n";
 
@@ -202,7 +202,7 @@ static void test_every_key_arrives(void **state)
     assert_true(m->storage.total_Bps == 2e10 && m->execution.bucket_bytes == 25 * 1048576);
     assert_int_equal(m->execution.managed_memory, 1u << CVY_STRATEGY_SPATIAL | 1u << CVY_STRATEGY_FILTER);
     assert_true(m->execution.whole_channels && m->execution.whole_dense && m->execution.local_norms);
-    assert_true(m->execution.shard_sums && m->execution.recompute == 1u << CVY_STRATEGY_SERIAL);
+    assert_true(m->execution.shard_sums && m->execution.recompute == 1u << CVY_STRATEGY_PIPELINE);
     assert_true(m->execution.leader_skew == 0.3 && m->execution.reserved_bytes == 500000000);
     assert_int_equal(m->execution.leader_input, 1u << CVY_STRATEGY_DATA_FILTER);
     assert_true(m->execution.overlap && m->execution.staging == CVY_STAGING_LEADER);
@@ -302,7 +302,7 @@ static void test_abci_is_what_the_paper_says(void **state)
     assert_true(m->level[3].oversubscription == 3);
     assert_false(m->execution.overlap);
     assert_true(m->execution.whole_channels && m->execution.whole_dense && m->execution.local_norms);
-    assert_int_equal(m->execution.recompute, 1u << CVY_STRATEGY_SERIAL | 1u << CVY_STRATEGY_PIPELINE);
+    assert_int_equal(m->execution.recompute, 1u << CVY_STRATEGY_PIPELINE);
     cvy_machine_destroy(&m);
 }
 

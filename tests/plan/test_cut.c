@@ -24,7 +24,10 @@ static const char *const strategies[] = {"data",
                                          "sample=2,height=2",
                                          "height=2,width=2",
                                          "sample=2,channel=2,channel-cut=channel",
-                                         "sample=3,height=2,channel=2,channel-cut=filter"};
+                                         "sample=3,height=2,channel=2,channel-cut=filter",
+                                         "stage=3,micro-batches=7",
+                                         "stage=2,height=2,micro-batches=3,pipeline=gpipe",
+                                         "sample=2,stage=2,channel=2,micro-batches=2"};
 enum {
     SMALL = 4,
     MODELS = sizeof models / sizeof models[0],
@@ -41,7 +44,7 @@ static void hold(const char *model, const char *strategy, int variant, law check
                                 .dtype = CVY_F32,
                                 .training = true,
                                 .train_only = true,
-                                .micro_batches = variant == 2 ? 2 : 1,
+                                .micro_batches = strstr(strategy, "micro") ? 0 : variant == 2 ? 2 : 1,
                                 .recompute = variant == 2 ? CVY_RECOMPUTE_CHEAP : CVY_RECOMPUTE_NONE,
                                 .optimizer = {CVY_OPTIMIZER_SGD, {.momentum = 0.9}},
                                 .block = 8};
@@ -95,9 +98,12 @@ static void check_extents(const ranks *r)
             const cvy_buffer *b = &s->buffer[i];
             assert_int_equal(b->global.dims, b->tensor.shape.dims);
             for (int dim = 0; dim < b->tensor.shape.dims; dim++) {
-                const cvy_intervals *held = &b->local[dim];
-                assert_int_equal(cvy_intervals_length(held), b->tensor.shape.extent[dim]);
-                assert_true(held->count > 0 && held->at[held->count - 1].end <= b->global.extent[dim]);
+                const cvy_interval *held = &b->local[dim];
+                bool stretched = b->stretches.count > 0 && b->stretched == dim;
+                int64_t length = stretched ? cvy_intervals_length(&b->stretches) : held->end - held->begin;
+                assert_int_equal(length, b->tensor.shape.extent[dim]);
+                assert_true(held->end > held->begin && held->end <= b->global.extent[dim]);
+                assert_true(!stretched || b->stretches.at[0].begin == held->begin);
             }
         }
     }
@@ -125,10 +131,10 @@ static void check_cover(const ranks *r)
     int64_t held = 0;
     for (int rank = 0; rank < r->count; rank++) {
         const cvy_schedule *s = get_schedule(r, rank);
-        held += cvy_shape_elements(&s->buffer[s->input_buffer].tensor.shape);
         if (s->micro_batches > 1) {
             return;
         }
+        held += s->input_buffer >= 0 ? cvy_shape_elements(&s->buffer[s->input_buffer].tensor.shape) : 0;
     }
     cvy_shape x = r->model->layer[0].output;
     x.extent[0] = 7;
@@ -238,43 +244,96 @@ static void test_groups_agree_on_their_collectives(void **state)
     hold_all(check_order);
 }
 
-/*
- * Run all ranks: each goes on until it meets a collective, and past it when all of its group have come to one over the
- * same axes. Where nobody can go on before all have ended, they would wait for ever. Messages are buffered.
- */
+/* A rank on its way through its schedule; what it has sent each other rank and got of each. */
+typedef struct walker {
+    const cvy_schedule *s;
+    int at;      /* the communication step that it is in; -1: it has ended */
+    bool posted; /* its messages are sent */
+    int *sent, *got;
+} walker;
+
+static void go_on(walker *w)
+{
+    int collective = find_next(w->s, w->at + 1, CVY_STEP_COLLECTIVE, 0);
+    int exchange = find_next(w->s, w->at + 1, CVY_STEP_EXCHANGE, 0);
+    bool first = exchange < 0 || (collective >= 0 && collective < exchange);
+    w->at = first ? collective : exchange;
+    w->posted = false;
+}
+
+/* Messages wait for nobody to be taken; who expects some waits until all are there. */
+static bool try_exchange(const ranks *r, walker *all, int rank)
+{
+    walker *w = &all[rank];
+    const cvy_exchange *e = &w->s->exchange[w->s->step[w->at].exchange];
+    int *need = calloc((size_t)r->count, sizeof *need);
+    bool there = true;
+    for (int i = 0; i < e->messages; i++) {
+        const cvy_message *m = &w->s->message[e->first_message + i];
+        int peer = (int)cvy_mesh_peer(&r->strategy.mesh, rank, m->peer_offset);
+        w->sent[peer] += !m->receive && !w->posted;
+        need[peer] += m->receive;
+    }
+    w->posted = true;
+    for (int i = 0; i < r->count; i++) {
+        there = there && w->got[i] + need[i] <= all[i].sent[rank];
+    }
+    for (int i = 0; there && i < r->count; i++) {
+        w->got[i] += need[i];
+    }
+    free(need);
+    if (there) {
+        go_on(w);
+    }
+    return there;
+}
+
+/* All members of the group must have come to a collective over the same axes. */
+static bool try_collective(const ranks *r, walker *all, int rank)
+{
+    unsigned axes = all[rank].s->exchange[all[rank].s->step[all[rank].at].exchange].axes;
+    int64_t size = cvy_mesh_group_size(&r->strategy.mesh, axes);
+    bool ready = true;
+    for (int64_t k = 0; k < size; k++) {
+        const walker *w = &all[cvy_mesh_group_member(&r->strategy.mesh, axes, rank, k)];
+        ready = ready && w->at >= 0 && w->s->step[w->at].kind == CVY_STEP_COLLECTIVE &&
+                w->s->exchange[w->s->step[w->at].exchange].axes == axes;
+    }
+    for (int64_t k = 0; ready && k < size; k++) {
+        go_on(&all[cvy_mesh_group_member(&r->strategy.mesh, axes, rank, k)]);
+    }
+    return ready;
+}
+
+/* Run all ranks, each as far as it comes. Where nobody can go on before all have ended, they would wait for ever. */
 static void check_progress(const ranks *r)
 {
-    int *at = calloc((size_t)r->count, sizeof *at);
+    walker *all = calloc((size_t)r->count, sizeof *all);
     bool moved = true;
     for (int i = 0; i < r->count; i++) {
-        at[i] = find_next(get_schedule(r, i), 0, CVY_STEP_COLLECTIVE, 0);
+        all[i] = (walker){get_schedule(r, i), -1, false, calloc((size_t)r->count, sizeof(int)),
+                          calloc((size_t)r->count, sizeof(int))};
+        go_on(&all[i]);
     }
     while (moved) {
         moved = false;
         for (int i = 0; i < r->count; i++) {
-            if (at[i] < 0) {
-                continue;
-            }
-            const cvy_schedule *s = get_schedule(r, i);
-            unsigned axes = s->exchange[s->step[at[i]].exchange].axes;
-            int64_t size = cvy_mesh_group_size(&r->strategy.mesh, axes);
-            bool all = true;
-            for (int64_t k = 0; k < size; k++) {
-                int peer = (int)cvy_mesh_group_member(&r->strategy.mesh, axes, i, k);
-                const cvy_schedule *p = get_schedule(r, peer);
-                all = all && at[peer] >= 0 && p->exchange[p->step[at[peer]].exchange].axes == axes;
-            }
-            for (int64_t k = 0; all && k < size; k++) {
-                int peer = (int)cvy_mesh_group_member(&r->strategy.mesh, axes, i, k);
-                at[peer] = find_next(get_schedule(r, peer), at[peer] + 1, CVY_STEP_COLLECTIVE, 0);
-            }
-            moved = moved || all;
+            bool waits = all[i].at >= 0;
+            bool exchanges = waits && all[i].s->step[all[i].at].kind == CVY_STEP_EXCHANGE;
+            moved = (waits && (exchanges ? try_exchange(r, all, i) : try_collective(r, all, i))) || moved;
         }
     }
     for (int i = 0; i < r->count; i++) {
-        assert_int_equal(at[i], -1);
+        assert_int_equal(all[i].at, -1);
+        for (int k = 0; k < r->count; k++) {
+            assert_int_equal(all[i].sent[k], all[k].got[i]);
+        }
     }
-    free(at);
+    for (int i = 0; i < r->count; i++) {
+        free(all[i].sent);
+        free(all[i].got);
+    }
+    free(all);
 }
 
 static void test_no_rank_waits_for_ever(void **state)
@@ -318,8 +377,83 @@ static void test_what_is_sent_is_expected(void **state)
         hold(models[i], "spatial", 0, check_messages);
         hold(models[i], "height=2,width=2", 1, check_messages);
         hold(models[i], "height=3", 2, check_messages);
+        hold(models[i], "stage=4,micro-batches=5", 0, check_messages);
     }
     hold("mobilenet-v2:size=64", "channel=3,channel-cut=filter", 0, check_messages);
+}
+
+/* ---- memory ---- */
+
+/* The step that a use belongs to: uses lie step by step. */
+static int find_step(const cvy_schedule *s, int use)
+{
+    int low = 0, high = s->steps - 1;
+    while (low < high) {
+        int middle = (low + high + 1) / 2;
+        if (s->step[middle].first_use <= use) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low;
+}
+
+/* before[i * steps + k]: step k has ended when step i begins, by the streams' order and by dependencies. */
+static unsigned char *find_order(const cvy_schedule *s)
+{
+    size_t n = (size_t)s->steps;
+    unsigned char *before = calloc(n * n, 1);
+    for (int i = 0; i < s->steps; i++) {
+        const cvy_step *step = &s->step[i];
+        int last = i - 1;
+        while (last >= 0 && s->step[last].stream != step->stream) {
+            last--;
+        }
+        for (int d = -1; d < step->dependencies; d++) {
+            const cvy_dependency *on = d >= 0 ? &s->dependency[step->first_dependency + d] : NULL;
+            int k = on ? on->step : last;
+            if (k < 0 || (on && on->distance > 0)) {
+                continue;
+            }
+            assert_true(k < i);
+            before[(size_t)i * n + (size_t)k] = 1;
+            for (size_t m = 0; m < n; m++) {
+                before[(size_t)i * n + m] |= before[(size_t)k * n + m];
+            }
+        }
+    }
+    return before;
+}
+
+/* Two uses of one byte, one of them a write, are ordered, on whatever streams they are. */
+static void check_memory(const ranks *r)
+{
+    const cvy_schedule *s = get_schedule(r, r->count - 1);
+    unsigned char *before = find_order(s);
+    for (int i = 0; i < s->uses; i++) {
+        for (int k = 0; k < i; k++) {
+            const cvy_buffer *a = &s->buffer[s->use[i].buffer], *b = &s->buffer[s->use[k].buffer];
+            bool touch = a->persistent == b->persistent && a->offset < b->offset + b->bytes &&
+                         b->offset < a->offset + a->bytes;
+            bool writes = s->use[i].access != CVY_ACCESS_READ || s->use[k].access != CVY_ACCESS_READ;
+            if (touch && writes) {
+                int x = find_step(s, i), y = find_step(s, k);
+                assert_true(x == y || before[(size_t)x * (size_t)s->steps + (size_t)y]);
+            }
+        }
+    }
+    free(before);
+}
+
+static void test_no_byte_is_used_by_two_streams_at_once(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        hold(models[i], "sample=2,height=2", 1, check_memory);
+        hold(models[i], "stage=3,micro-batches=7", 0, check_memory);
+        hold(models[i], "sample=2,stage=2,channel=2,micro-batches=2", 1, check_memory);
+    }
 }
 
 /* ---- work ---- */
@@ -409,6 +543,7 @@ int main(void)
         cmocka_unit_test(test_groups_agree_on_their_collectives),
         cmocka_unit_test(test_no_rank_waits_for_ever),
         cmocka_unit_test(test_what_is_sent_is_expected),
+        cmocka_unit_test(test_no_byte_is_used_by_two_streams_at_once),
         cmocka_unit_test(test_ranks_together_do_the_serial_work),
         cmocka_unit_test(test_one_rank_is_serial),
     };

@@ -12,6 +12,8 @@
  *
  * The padding of blocked formats stays zero: its columns get scale and shift 0.
  */
+#include <string.h>
+
 #include "backend/cpu/batch_norm_rows.h"
 #include "backend/cpu/batch_norm_sums.h"
 
@@ -149,7 +151,11 @@ static cvy_status run_grad_apply(const cvy_cpu_kernel *kernel, void *const *oper
                                  const cvy_run *run)
 {
     (void)scratch;
-    (void)run;
+    if (run->samples == 0) {
+        const cvy_operand *dx = cvy_op_find(&kernel->base.op, CVY_ROLE_DX);
+        memset(operand[7], 0, (size_t)cvy_tensor_bytes(&dx->tensor));
+        return CVY_OK;
+    }
     cvy_norm_gradients with = {.x = operand[0], .dy = operand[1], .w = operand[2], .mean = operand[3],
                                .variance = operand[4], .dw = operand[5], .db = operand[6], .dx = operand[7],
                                .b = kernel->base.op.relu ? operand[8] : NULL};

@@ -178,9 +178,11 @@ static void apply_gradient(const cvy_ref_kernel *kernel, int64_t c, double count
 
 cvy_status cvy_ref_norm_grad_apply(const cvy_ref_kernel *kernel, const cvy_run *run)
 {
-    int64_t channels = cvy_ref_find(kernel, CVY_ROLE_X)->extent[CVY_REF_C];
-    (void)run;
-    for (int64_t c = 0; c < channels; c++) {
+    const cvy_ref_tensor *dx = cvy_ref_find(kernel, CVY_ROLE_DX);
+    for (int64_t i = 0; i < dx->elements && run->samples == 0; i++) {
+        cvy_ref_store(dx, i, 0.0);
+    }
+    for (int64_t c = 0; c < dx->extent[CVY_REF_C] && run->samples > 0; c++) {
         apply_gradient(kernel, c, (double)kernel->base.op.params.norm.count);
     }
     return CVY_OK;

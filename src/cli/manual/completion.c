@@ -9,6 +9,7 @@
 #include "base/option_name.h"
 #include "base/option_value.h"
 #include "cli/manual/pages.h"
+#include "machine/machine.h"
 #include "model/model.h"
 #if CVY_HAVE_TRAIN
 #include "data/data.h"
@@ -35,6 +36,19 @@ static void add_models(cvy_text *text)
         cvy_text_add(text, "%s%s", i ? " " : "", entry->name);
     }
     cvy_text_add(text, "'\n");
+}
+
+/* Machines that are found by name. */
+static void add_machines(cvy_text *text)
+{
+    cvy_machine_names names = {0};
+    cvy_status status = cvy_machine_list(&names);
+    cvy_text_add(text, "_convoy_machines='");
+    for (int i = 0; status == CVY_OK && i < names.count; i++) {
+        cvy_text_add(text, "%s%s", i ? " " : "", names.entry[i].name);
+    }
+    cvy_text_add(text, "'\n");
+    cvy_machine_names_clear(&names);
 }
 
 static void add_backends(cvy_text *text)
@@ -135,21 +149,27 @@ static void add_argument(const cvy_option *option, cvy_text *text)
     cvy_text_add(text, "%s' ;;\n", option->type == CVY_OPTION_CHOICE ? "" : option->argument);
 }
 
-/* An option means the same to every command, so its value is asked for without one. */
+/* An option means the same to every command, but one may take more values than another. */
 static void add_arguments(cvy_text *text)
 {
     cvy_option option[CLI_MAX_OPTIONS];
-    cli_select_options(CLI_ALL, option);
+    const cli_command *command;
     cvy_text_add(text, "_convoy_argument() {\n    case $1 in\n");
-    for (const cvy_option *o = option; o->name; o++) {
-        if (o == option || strcmp(o[-1].name, o->name) != 0) { /* rows of one name differ in their defaults alone */
+    for (int i = 0; (command = cli_command_get(i)); i++) {
+        if (!command->rows) {
+            continue;
+        }
+        cvy_text_add(text, "    %s) case $2 in\n", command->name);
+        cli_select_options(command->rows, option);
+        for (const cvy_option *o = option; o->name; o++) {
             add_argument(o, text);
         }
+        for (const cvy_option *o = cvy_options_everywhere; o->name; o++) {
+            add_argument(o, text);
+        }
+        cvy_text_add(text, "        *) return 1 ;;\n    esac ;;\n");
     }
-    for (const cvy_option *o = cvy_options_everywhere; o->name; o++) {
-        add_argument(o, text);
-    }
-    cvy_text_add(text, "        *) return 1 ;;\n    esac\n}\n");
+    cvy_text_add(text, "    *) return 1 ;;\n    esac\n}\n");
 }
 
 /* ---- options of models ---- */
@@ -193,6 +213,7 @@ void manual_add_completion(cvy_text *text)
     cvy_text_add(text, "# Completion of convoy for bash, made of the tables that the program itself reads.\n\n");
     add_commands(text);
     add_models(text);
+    add_machines(text);
     add_backends(text);
     add_data(text);
     cvy_text_add(text, "\n# What a command takes, and what stands after an option.\n");

@@ -80,6 +80,11 @@ _convoy_offer() {
             NAME) _convoy_add $_convoy_data ;;
             KIND) _convoy_add $_convoy_kinds ;;
             BACKEND) _convoy_add $_convoy_backends ;;
+            MACHINE)
+                _convoy_add $_convoy_machines
+                _convoy_add_paths -f .yaml .yml
+                ;;
+            STRATEGY) _convoy_add auto serial data spatial filter channel alternating pipeline ;;
             RUN | DIR) _convoy_add_paths -d ;;
             FILE | PATH) _convoy_add_paths -f ;;
             *[!a-z0-9-]*) ;; # a number, a list: nobody can guess
@@ -104,7 +109,7 @@ _convoy_complete() {
         if [[ -n $option ]]; then
             option=
         elif [[ $word == -* ]]; then
-            if [[ $word != --*=* ]] && _convoy_argument "$word" >/dev/null; then
+            if [[ $word != --*=* ]] && _convoy_argument "${words[1]}" "$word" >/dev/null; then
                 option=$word
             fi
         else
@@ -112,12 +117,12 @@ _convoy_complete() {
         fi
     done
     if [[ -n $option ]]; then
-        _convoy_offer "$(_convoy_argument "$option")"
+        _convoy_offer "$(_convoy_argument "${words[1]}" "$option")"
     elif [[ $cur == --*=* ]]; then
         option=${cur%%=*}
         before=$option=
         cur=${cur#*=}
-        _convoy_offer "$(_convoy_argument "$option")"
+        _convoy_offer "$(_convoy_argument "${words[1]}" "$option")"
     elif [[ $cur == -* ]]; then
         _convoy_offer_options "${words[1]}"
     else
