@@ -154,9 +154,36 @@ static cvy_status check_ranks(const cli_problem *problem)
     return CVY_OK;
 }
 
+/* What a plan file decides is not to be said again: it would do nothing, in silence. */
+static cvy_status check_undecided(const cli_options *o)
+{
+    const cli_plan_options *p = &o->plan, *init = &cli_options_init.plan;
+    const struct {
+        bool given;
+        const char *name;
+    } decided[] = {
+        {p->ranks != 0, "ranks"},
+        {strcmp(p->batch, init->batch) != 0, "batch"},
+        {strcmp(p->strategy, init->strategy) != 0, "strategy"},
+        {p->micro_batches != 0, "micro-batches"},
+        {p->recompute != 0, "recompute"},
+        {p->precision != init->precision, "precision"},
+        {o->train.optimizer != cli_options_init.train.optimizer, "optimizer"},
+        {p->norm_axes != NULL, "norm-axes"},
+        {p->bucket != NULL, "bucket"},
+        {p->shard_optimizer, "shard-optimizer"},
+    };
+    for (size_t i = 0; i < sizeof decided / sizeof decided[0]; i++) {
+        CVY_REQUIRE(!decided[i].given, CVY_ERR_INPUT,
+                    "--%s: the plan of --plan has decided it; only the machine may be another", decided[i].name);
+    }
+    return CVY_OK;
+}
+
 /* All but the machine is the file's. */
 static cvy_status open_plan(const cli_command *command, const char *model, cli_problem *problem)
 {
+    CVY_TRY(check_undecided(problem->options));
     CVY_TRY(cvy_plan_file_load(problem->options->plan.plan, model, &problem->file));
     const cvy_plan_decisions *d = &problem->file.decisions;
     problem->model = problem->file.model;

@@ -165,7 +165,7 @@ cvy_status cli_print_layers(const cvy_trace *trace)
         print_figures(&rows[i]);
     }
     if (rows[model->layers].communication_s > 0.0) {
-        printf("%-*s %-14s %-17s", NAME_WIDTH, "(gradients, in buckets)", "", "");
+        printf("%-*s %-14s %-17s", NAME_WIDTH, "(of no one layer)", "", "");
         print_figures(&rows[model->layers]);
     }
     print_reasons(d);

@@ -162,6 +162,11 @@ says 4 "cuts no layer" "$convoy" plan lenet5 --machine abci --strategy height=64
 printf 'schema: 1\nmodel: lenet5\n' >broken.yaml
 says 2 "broken.yaml:1: expected a plan, found no 'model-hash'" "$convoy" plan --plan broken.yaml
 says 2 "no-such.yaml" "$convoy" plan --plan no-such.yaml
+says 2 "--ranks: the plan of --plan has decided it" "$convoy" plan --plan saved.yaml --ranks 8
+says 2 "--batch: the plan of --plan has decided it" "$convoy" plan --plan saved.yaml --batch 16/rank
+says 2 "the plan is of another model than lenet5" "$convoy" plan lenet5 --plan saved.yaml
+expect 0 "$convoy" plan --plan saved.yaml --machine abci
+has out "on abci: "
 expect 4 "$convoy" plan resnet18 --machine abci --ranks 2 --max-memory 1MB
 [ "$(wc -l <err)" -eq 1 ] || fail "expected one line: $(cat err)"
 has err "fits 2 ranks of abci in no way"
