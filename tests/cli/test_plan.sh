@@ -121,6 +121,10 @@ assert abs(plan["training_s"] / (3 * plan["epoch_s"]) - 1) < 1e-6
 assert abs(plan["price_usd"] / (2 * 3 * plan["training_s"] / 3600) - 1) < 1e-6
 END
 
+says 2 "--epochs needs --samples" "$convoy" plan resnet18 --machine dgx1-v100 --ranks 2 --epochs 3
+expect 0 "$convoy" plan resnet18 --machine dgx1-v100 --ranks 2 --strategy channel
+grep -Eq '^channel takes [0-9.]+ times as long as data \(' out || fail "channel is not held against data"
+
 # A timeline: a process for each stage, steps one after the other on each stream.
 expect 0 "$convoy" plan vgg11 --machine dgx1-v100 --ranks 2 --strategy pipeline,micro-batches=4 --batch 32 \
     --timeline trace.json
