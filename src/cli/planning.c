@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,12 +129,24 @@ static int64_t count_mesh(const char *strategy)
     return ranks;
 }
 
+/*
+ * Plans are made and released by the thousand. What goes back to the system each time is taken again page by page: of
+ * an estimate of resnet50 over 64 ranks that was two thirds of the time.
+ */
+static void keep_memory(void)
+{
+    enum { MOST_KEPT = 1 << 28, MOST_OF_HEAP = 1 << 25 };
+    mallopt(M_TRIM_THRESHOLD, MOST_KEPT);
+    mallopt(M_MMAP_THRESHOLD, MOST_OF_HEAP);
+}
+
 /* Where a name comes from: the line, else the plan file. */
 static cvy_status open_machine(const cli_command *command, cli_problem *problem)
 {
     int64_t memory_bytes = 0;
     const char *text = problem->options->plan.machine ? problem->options->plan.machine
                                                       : problem->file.decisions.machine;
+    keep_memory();
     CVY_REQUIRE(text, CVY_ERR_INPUT,
                 "convoy %s needs a machine: --machine NAME or FILE; see convoy plan --list-machines", command->name);
     CVY_TRY(parse_size("max-memory", problem->options->plan.max_memory, &memory_bytes));

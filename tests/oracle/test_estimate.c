@@ -292,7 +292,7 @@ static void test_cost_does_not_grow_with_ranks(void **state)
 
 /* ---- redundancy ---- */
 
-/* Along samples all is held twice; cut by filters, what no axis cuts: conv1's 6 filters are shares of 2 over 3. */
+/* Along samples all is held twice; cut by filters, what no axis cuts: dense layers here. */
 static void test_redundant_memory_is_what_others_hold(void **state)
 {
     (void)state;
