@@ -13,7 +13,7 @@
 #include "base/quantity.h"
 #include "base/text.h"
 
-enum { MAX_SIZE_BYTES_EXPONENT = 60 };
+enum { MAX_SIZE_BYTES_EXPONENT = 60, MAX_USD_PER_H = 1000000 }; /* the most that a machine file may say, too */
 
 cvy_status cli_parse_batch(const char *text, int64_t ranks, int64_t *batch_out, bool *per_rank_out)
 {
@@ -53,9 +53,9 @@ static cvy_status parse_price(const char *text, double *usd_per_h)
     if (!text) {
         return CVY_OK;
     }
-    CVY_REQUIRE(cvy_quantity_parse(text, CVY_QUANTITY_PRICE, &price) && price >= 0.0, CVY_ERR_INPUT,
-                "--price: found '%s', expected %s", cvy_print_word(text, word),
-                cvy_quantity_expected(CVY_QUANTITY_PRICE));
+    CVY_REQUIRE(cvy_quantity_parse(text, CVY_QUANTITY_PRICE, &price) && price >= 0.0 && price <= MAX_USD_PER_H,
+                CVY_ERR_INPUT, "--price: found '%s', expected %s, at most %d USD/h", cvy_print_word(text, word),
+                cvy_quantity_expected(CVY_QUANTITY_PRICE), MAX_USD_PER_H);
     *usd_per_h = price;
     return CVY_OK;
 }
@@ -122,6 +122,7 @@ static int64_t count_mesh(const char *strategy)
         size_t length = strcspn(at, "=,");
         snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : 0), at);
         int64_t size = at[length] == '=' && cvy_axis_find(word, &axis) ? strtoll(at + length + 1, NULL, 10) : 1;
+        ranks = strcmp(word, "serial") == 0 ? 1 : ranks;
         bool fits = size >= 1 && size <= CVY_MAX_RANKS && (ranks ? ranks : 1) <= CVY_MAX_RANKS / size;
         ranks = fits && size > 1 ? (ranks ? ranks : 1) * size : ranks;
     }
@@ -154,6 +155,58 @@ static cvy_status check_ranks(const cli_problem *problem)
     return CVY_OK;
 }
 
+static cvy_status differs_in_strategy(const cli_problem *problem, bool *differs_out)
+{
+    const char *text = problem->options->plan.strategy;
+    char said[CVY_STRATEGY_TEXT], decided[CVY_STRATEGY_TEXT];
+    cvy_strategy strategy;
+    *differs_out = false;
+    if (strcmp(text, cli_options_init.plan.strategy) != 0) {
+        CVY_TRY(cli_parse_strategy(problem, text, problem->ranks, &strategy));
+        strategy.micro_batches = strategy.micro_batches ? strategy.micro_batches : problem->strategy.micro_batches;
+        *differs_out = strcmp(cvy_strategy_print(&strategy, said),
+                              cvy_strategy_print(&problem->strategy, decided)) != 0;
+    }
+    return CVY_OK;
+}
+
+/* What the line says beside a plan file must be what the file says: of two answers none is dropped in silence. */
+static cvy_status check_agreement(const cli_problem *problem)
+{
+    const cli_options *usual = &cli_options_init, *said = problem->options;
+    const cvy_oracle_options *decided = &problem->oracle;
+    cvy_oracle_options asked;
+    int64_t batch = problem->batch;
+    bool strategy;
+    CVY_TRY(cli_parse_oracle_options(said, &asked));
+    CVY_TRY(differs_in_strategy(problem, &strategy));
+    if (strcmp(said->plan.batch, usual->plan.batch) != 0) {
+        CVY_TRY(cli_parse_batch(said->plan.batch, problem->ranks, &batch, NULL));
+    }
+    const struct {
+        const char *option;
+        bool differs;
+    } check[] = {
+        {"ranks", said->plan.ranks && said->plan.ranks != problem->ranks},
+        {"batch", batch != problem->batch},
+        {"strategy", strategy},
+        {"micro-batches", said->plan.micro_batches && said->plan.micro_batches != problem->strategy.micro_batches},
+        {"precision", said->plan.precision != usual->plan.precision && asked.precision != decided->precision},
+        {"recompute", said->plan.recompute > 0 && asked.recompute != decided->recompute},
+        {"optimizer", said->train.optimizer != usual->train.optimizer &&
+                          strcmp(cvy_optimizer_find_name(&asked.optimizer),
+                                 cvy_optimizer_find_name(&decided->optimizer)) != 0},
+        {"shard-optimizer", asked.shard_optimizer && !decided->shard_optimizer},
+        {"norm-axes", asked.norms_given && (!decided->norms_given || asked.norm_axes != decided->norm_axes)},
+        {"bucket", asked.bucket_bytes >= 0 && asked.bucket_bytes != decided->bucket_bytes},
+    };
+    for (size_t i = 0; i < sizeof check / sizeof check[0]; i++) {
+        CVY_REQUIRE(!check[i].differs, CVY_ERR_INPUT, "--%s: the plan of %s has another, leave it out",
+                    check[i].option, said->plan.plan);
+    }
+    return CVY_OK;
+}
+
 /* All but the machine is the file's. */
 static cvy_status open_plan(const cli_command *command, const char *model, cli_problem *problem)
 {
@@ -175,6 +228,7 @@ static cvy_status open_plan(const cli_command *command, const char *model, cli_p
                                            .norms_given = d->norms_given,
                                            .norm_axes = d->norm_axes,
                                            .bucket_bytes = d->bucket_bytes};
+    CVY_TRY(check_agreement(problem));
     return check_ranks(problem);
 }
 

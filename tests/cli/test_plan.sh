@@ -162,6 +162,17 @@ says 4 "cuts no layer" "$convoy" plan lenet5 --machine abci --strategy height=64
 printf 'schema: 1\nmodel: lenet5\n' >broken.yaml
 says 2 "broken.yaml:1: expected a plan, found no 'model-hash'" "$convoy" plan --plan broken.yaml
 says 2 "no-such.yaml" "$convoy" plan --plan no-such.yaml
+says 2 "at most 1000000 USD/h" "$convoy" plan lenet5 --machine abci --price 1e308USD/h
+
+# Beside a plan file an option may say what the file says, and nothing else; serial is one rank without --ranks.
+expect 0 "$convoy" plan lenet5 --machine abci --strategy serial --batch 8 --save saved.yaml
+expect 0 "$convoy" plan lenet5 --machine abci --ranks 4 --strategy data --batch 8 --save saved.yaml
+expect 0 "$convoy" plan lenet5 --machine knl --plan saved.yaml --ranks 4 --strategy sample=4 --batch 2/rank
+for option in "ranks 2" "batch 16" "precision fp16" "recompute all" "optimizer adam" "micro-batches 2" "bucket 1MB" \
+    "norm-axes sample" "strategy height=4"; do
+    # shellcheck disable=SC2086
+    says 2 "--${option% *}: the plan of saved.yaml has another" "$convoy" plan --plan saved.yaml --$option
+done
 expect 4 "$convoy" plan resnet18 --machine abci --ranks 2 --max-memory 1MB
 [ "$(wc -l <err)" -eq 1 ] || fail "expected one line: $(cat err)"
 has err "fits 2 ranks of abci in no way"
