@@ -195,6 +195,9 @@ static cvy_status divide(cvy_pricing *pricing, cvy_estimate *estimate)
     pricing->in_flight_parts = 1;
     if (stages > 1) {
         int64_t samples = o->options.batch / strategy.mesh.size[CVY_AXIS_SAMPLE];
+        CVY_REQUIRE(samples >= 1, CVY_ERR_INFEASIBLE,
+                    "sample=%" PRId64 " needs a batch of at least %" PRId64 ", got %" PRId64,
+                    strategy.mesh.size[CVY_AXIS_SAMPLE], strategy.mesh.size[CVY_AXIS_SAMPLE], o->options.batch);
         CVY_REQUIRE(samples >= strategy.micro_batches, CVY_ERR_INFEASIBLE,
                     "%" PRId64 " samples a rank cannot go in %" PRId64 " micro-batches", samples,
                     strategy.micro_batches);
