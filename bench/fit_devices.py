@@ -115,12 +115,12 @@ RELEASE_DEVIATION = numpy.array([0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 1e-3])  # from th
 BEGIN, END = "  # Fitted by bench/fit_devices.py.\n", "  # The end of what was fitted.\n"
 
 
-def read_rows(path):
-    """Rows of one device whose model is known; a batch that is not told is that of the model elsewhere."""
+def read_rows(path, models=MODELS):
+    """Rows of one device whose model is among these; a batch that is not told is that of the model elsewhere."""
     rows, batches = [], collections.defaultdict(list)
     for row in csv.DictReader(open(path)):
-        if row["gpus"] == "1" and row["model"] in MODELS and row["gpu"] in DEVICES:
-            row["zoo"] = MODELS[row["model"]]
+        if row["gpus"] == "1" and row["model"] in models and row["gpu"] in DEVICES:
+            row["zoo"] = models[row["model"]]
             if row["model"] == "alexnet" and row["note"].startswith("mxnet"):
                 row["zoo"] = "alexnet-2012"
             rows.append(row)

@@ -29,8 +29,10 @@ def find_constants(text):
 
 
 def put_constants(text, values):
+    """A text with other values; constants that are not among them stay."""
     def replace(match):
-        return '{value: %.4g%s, source: "%s"}' % (values[match.group(0)], match.group(2) or "", match.group(3))
+        value = values.get(match.group(0), float(match.group(1)))
+        return '{value: %.4g%s, source: "%s"}' % (value, match.group(2) or "", match.group(3))
     return FITTED.sub(replace, text)
 
 
@@ -123,4 +125,5 @@ def main():
             file.write(put_constants(fit.text, values))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -51,6 +51,8 @@ static cvy_status run_plan(const cli_command *command, int argc, char **argv)
         status = print_machines(options.json);
         goto done;
     }
+    CVY_REQUIRE_GOTO(status, done, options.plan.epochs == 1 || options.plan.samples, CVY_ERR_INPUT,
+                     "--epochs needs --samples, those of an epoch");
     CVY_TRY_GOTO(status, done, cli_problem_open(command, &options, parsed.operands ? parsed.operand[0] : NULL, 0,
                                                 &problem));
     CVY_TRY_GOTO(status, done, cli_answer_find(&problem, 0, &answer));

@@ -10,7 +10,14 @@
 
 /* ---- the trace ---- */
 
-static const char *name_stream(int stream) { return stream == 0 ? "compute" : "communication"; }
+static const char *const stream_names[CVY_STREAM_COUNT] = {
+    [CVY_STREAM_MAIN] = "compute",
+    [CVY_STREAM_GRADIENTS] = "gradients",
+    [CVY_STREAM_FORWARD_IN] = "from the stage before",
+    [CVY_STREAM_FORWARD_OUT] = "to the stage after",
+    [CVY_STREAM_GRADIENT_IN] = "from the stage after",
+    [CVY_STREAM_GRADIENT_OUT] = "to the stage before",
+};
 
 static void add_name(json_t *events, const char *what, int stage, int stream, const char *name)
 {
@@ -48,7 +55,7 @@ static void add_rank(json_t *events, const cvy_trace_rank *rank, int stage, int 
 {
     const cvy_schedule *schedule = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
     char name[64];
-    int streams = 0;
+    bool used[CVY_STREAM_COUNT] = {false};
     if (stages > 1) {
         snprintf(name, sizeof name, "stage %d: rank %lld", stage, (long long)rank->rank);
     } else {
@@ -56,11 +63,13 @@ static void add_rank(json_t *events, const cvy_trace_rank *rank, int stage, int 
     }
     add_name(events, "process_name", stage, 0, name);
     for (int i = 0; i < schedule->steps; i++) {
-        streams = schedule->step[i].stream >= streams ? schedule->step[i].stream + 1 : streams;
+        used[schedule->step[i].stream] = true;
         add_step(events, rank->plan->model, rank, stage, i);
     }
-    for (int stream = 0; stream < streams; stream++) {
-        add_name(events, "thread_name", stage, stream, name_stream(stream));
+    for (int stream = 0; stream < CVY_STREAM_COUNT; stream++) {
+        if (used[stream]) {
+            add_name(events, "thread_name", stage, stream, stream_names[stream]);
+        }
     }
 }
 

@@ -150,6 +150,18 @@ static void print_impossible(const cli_problem *problem, const cvy_search *searc
     }
 }
 
+/* A strategy that was asked for, beside data parallelism. */
+static void print_beside_data(const cvy_search *search)
+{
+    char strategy[CLI_STRATEGY_TEXT], unit[2][CVY_UNIT_TEXT];
+    const cvy_estimate *asked = &search->candidate[0].estimate, *data = &search->candidate[search->data].estimate;
+    if (search->data > 0 && data->feasible) {
+        printf("\n%s takes %.2f times as long as data (%s by %s)\n",
+               cli_print_candidate(&search->candidate[0], strategy), asked->iteration_s / data->iteration_s,
+               cvy_print_seconds(asked->iteration_s, unit[0]), cvy_print_seconds(data->iteration_s, unit[1]));
+    }
+}
+
 static cvy_status print_chosen(const cli_problem *problem, const cli_answer *answer, const cvy_candidate *chosen)
 {
     char strategy[CLI_STRATEGY_TEXT], why[CVY_WHY_TEXT];
@@ -159,6 +171,8 @@ static cvy_status print_chosen(const cli_problem *problem, const cli_answer *ans
     if (answer->found) {
         printf("\n");
         cli_print_wrapped(0, cvy_limits_say_why(answer->search, why));
+    } else {
+        print_beside_data(answer->search);
     }
     printf("\nlimits of %s\n", cli_print_candidate(chosen, strategy));
     cli_print_limits(limit, count);

@@ -11,24 +11,25 @@
 
 enum { NAME_WIDTH = 25, CUT_TEXT = 64 };
 
-/* What a layer takes and sends in an iteration, or in a micro-batch of a pipeline. */
+/* What a layer takes and sends in an iteration. */
 typedef struct layer_row {
     double forward_s, backward_s, update_s, communication_s;
     double sent_bytes;
     cvy_shape local; /* of its output */
 } layer_row;
 
-static void add_step(const cvy_schedule *schedule, const cvy_step *step, layer_row *row)
+static void add_step(const cvy_schedule *schedule, const cvy_step *step, double times, layer_row *row)
 {
+    double seconds = step->estimate_s * times;
     switch (step->phase) {
-    case CVY_PHASE_FORWARD: row->forward_s += step->estimate_s; break;
+    case CVY_PHASE_FORWARD: row->forward_s += seconds; break;
     case CVY_PHASE_RECOMPUTE:
-    case CVY_PHASE_BACKWARD: row->backward_s += step->estimate_s; break;
-    case CVY_PHASE_UPDATE: row->update_s += step->estimate_s; break;
-    default: row->communication_s += step->estimate_s; break;
+    case CVY_PHASE_BACKWARD: row->backward_s += seconds; break;
+    case CVY_PHASE_UPDATE: row->update_s += seconds; break;
+    default: row->communication_s += seconds; break;
     }
     if (step->exchange >= 0) {
-        row->sent_bytes += (double)schedule->exchange[step->exchange].bytes;
+        row->sent_bytes += (double)schedule->exchange[step->exchange].bytes * times;
     }
 }
 
@@ -61,7 +62,7 @@ static void sum_rank(const cvy_trace *trace, int stage, layer_row *row)
     const int layers = rank->plan->model->layers;
     for (int i = 0; i < schedule->steps; i++) {
         const cvy_step *step = &schedule->step[i];
-        add_step(schedule, step, &row[step->layer >= 0 ? step->layer : layers]);
+        add_step(schedule, step, rank->times[i], &row[step->layer >= 0 ? step->layer : layers]);
     }
     for (int i = d->stages[stage]; i < d->stages[stage + 1]; i++) {
         row[i].local = find_local(d, rank, i);
@@ -150,7 +151,8 @@ cvy_status cli_print_layers(const cvy_trace *trace)
     const bool staged = trace->ranks > 1;
     CVY_TRY(sum_trace(trace, &rows));
     if (staged) {
-        printf("\nfigures of a micro-batch, %d of them an iteration\n", (int)trace->estimate.strategy.micro_batches);
+        int micro_batches = (int)trace->estimate.strategy.micro_batches;
+        printf("\nlocal outputs are a micro-batch's, of %d in an iteration\n", micro_batches);
     }
     printf("\n%-*s %-14s %-17s %9s %9s %9s %9s\n", NAME_WIDTH, "layer", "cut", "local output", "forward", "backward",
            "comm.", "sends");
@@ -163,7 +165,7 @@ cvy_status cli_print_layers(const cvy_trace *trace)
         print_figures(&rows[i]);
     }
     if (rows[model->layers].communication_s > 0.0) {
-        printf("%-*s %-14s %-17s", NAME_WIDTH, "(gradients, in buckets)", "", "");
+        printf("%-*s %-14s %-17s", NAME_WIDTH, "(of no one layer)", "", "");
         print_figures(&rows[model->layers]);
     }
     print_reasons(d);

@@ -112,8 +112,8 @@ static cvy_status check_device(const cvy_device *device, const cvy_yaml_node *no
 bool cvy_machine_has_release(const cvy_machine *machine, const char *release)
 {
     bool has = false;
-    for (int i = 0; i < machine->device.efficiencies; i++) {
-        const char *of = machine->device.efficiency[i].release;
+    for (int i = 0; i < machine->device.efficiencies + machine->collectives; i++) {
+        const char *of = cvy_machine_get_release(machine, i);
         has = has || (of && strcmp(of, release) == 0);
     }
     return has;
@@ -124,7 +124,8 @@ cvy_status cvy_machine_check(const cvy_yaml_node *root, cvy_machine *machine)
     CVY_TRY(check_device(&machine->device, cvy_yaml_find(root, "device")));
     const char *release = machine->execution.release;
     if (release && !cvy_machine_has_release(machine, release)) {
-        return cvy_yaml_fail(cvy_yaml_find(root, "execution"), "execution: release: no efficiency is of '%s'", release);
+        return cvy_yaml_fail(cvy_yaml_find(root, "execution"), "execution: release: no efficiency and no rule of "
+                             "collectives is of '%s'", release);
     }
     CVY_TRY(check_links(machine, root));
     return check_collectives(machine, cvy_yaml_find(root, "collectives"));

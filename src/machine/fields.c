@@ -164,6 +164,8 @@ static const cvy_machine_field level_fields[] = {
 };
 
 static const cvy_machine_field collective_fields[] = {
+    {.key = "release", .type = CVY_MACHINE_TEXT, .offset = offsetof(cvy_collective_rule, release),
+     .help = "the release of the software that calls it, or how releases begin"},
     {.key = "collective", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_collective_rule, collective),
      .names = &collectives, .required = true, .help = "all-reduce, all-gather and so on"},
     {.key = "algorithm", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_collective_rule, algorithm),

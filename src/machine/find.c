@@ -160,12 +160,12 @@ static cvy_status fail_name(const cvy_machine_names *names, const char *name)
 
 static cvy_status fail_release(const cvy_machine *machine, const char *release)
 {
-    enum { MOST = CVY_MAX_EFFICIENCIES };
+    enum { MOST = CVY_MAX_EFFICIENCIES + CVY_MAX_COLLECTIVES };
     char word[CVY_WORD_TEXT], list[400];
     const char *words[MOST + 1];
     int count = 0;
-    for (int i = 0; i < machine->device.efficiencies; i++) { /* those of one release stand together */
-        const char *of = machine->device.efficiency[i].release;
+    for (int i = 0; i < machine->device.efficiencies + machine->collectives; i++) { /* of one they stand together */
+        const char *of = cvy_machine_get_release(machine, i);
         if (of && (count == 0 || strcmp(of, words[count - 1]) != 0)) {
             words[count++] = of;
         }

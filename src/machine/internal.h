@@ -11,7 +11,15 @@ cvy_status cvy_machine_keep(cvy_machine *machine, const char *text, const char *
 /** Read a tree into an empty machine. @retval CVY_ERR_INPUT file, line, found, expected */
 cvy_status cvy_machine_read(const cvy_yaml_node *root, cvy_machine *machine);
 
-/** Whether some efficiency is of a release. */
+/** The release that an efficiency is of, or behind these a rule of collectives; NULL: any. */
+static inline const char *cvy_machine_get_release(const cvy_machine *machine, int index)
+{
+    int efficiencies = machine->device.efficiencies;
+    return index < efficiencies ? machine->device.efficiency[index].release
+                                : machine->collective[index - efficiencies].release;
+}
+
+/** Whether some efficiency or rule is of a release. */
 bool cvy_machine_has_release(const cvy_machine *machine, const char *release);
 
 /**

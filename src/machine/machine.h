@@ -144,6 +144,7 @@ typedef struct cvy_collective_rule {
     double latency_s;      /**< a step; measured, in place of the level's; 0: the level's */
     double bandwidth_Bps;  /**< of one ring or message that nothing shares; measured; 0: the level's by its rails */
     int rails;             /**< of point-to-point: links that one message is spread over; 0: the level's */
+    const char *release;   /**< of the software that calls it, or what releases begin with, before a '-'; NULL: any */
 } cvy_collective_rule;
 
 /** Where data sets lie. */
@@ -230,7 +231,7 @@ void cvy_machine_get_local(cvy_machine *machine_out);
  *
  * @param[in]  name         a path of a file, if there is one of that name; `here`; or a name without `.yaml` under
  *                          the folders of cvy_machine_list(). Behind either may stand `:RELEASE`, of software that the
- *                          file has efficiencies of, as dgx1-v100:pytorch-21.03
+ *                          file has efficiencies or collectives of, as dgx1-v100:pytorch-21.03
  * @param[out] machine_out  on success released with cvy_machine_destroy(); untouched on failure
  * @retval CVY_ERR_INPUT    no such machine (with the nearest name), or the file is wrong: file, line, found, expected
  * @retval CVY_ERR_MEMORY   memory is exhausted

@@ -179,10 +179,12 @@ static unsigned find_norm_axes(const cvy_bound *bound, int layer)
     return bound->table.kind[layer] == CVY_OP_BATCH_NORM ? together : 0;
 }
 
-/* Two numbers a channel each way. */
+/* Two numbers a channel each way; where samples' ranks join in, it is no longer the block's affair, and not counted. */
 static cvy_status add_statistics(const looking *at)
 {
-    unsigned axes = list_axes(at->bound, find_norm_axes(at->bound, at->layer)) & at->own->input_split & CVY_AXIS_SPACE;
+    unsigned together = find_norm_axes(at->bound, at->layer);
+    bool alone = !(together & CVY_AXIS_BIT(CVY_AXIS_SAMPLE));
+    unsigned axes = alone ? list_axes(at->bound, together) & at->own->input_split & CVY_AXIS_SPACE : 0;
     cvy_bound_sending what = {.collective = CVY_COLLECTIVE_ALL_REDUCE, .axes = axes,
                               .fixed_bytes = 2.0 * 4.0 * (double)at->share->vector_extent, .times = {1.0, 1.0}};
     return axes ? add_sending(at->bound, at->to, &what) : CVY_OK;

@@ -1,10 +1,8 @@
 /*
  * From a strategy to what it costs: divide the model, plan the ranks that may be the slowest, price their steps, lay
  * them out in time. Along the axes of space the first rank may have a row more, and the second has neighbours at both
- * sides: the slower of the two counts. Stages are planned for one micro-batch, and then simulated together.
+ * sides: the slower of the two counts. Stages are planned for two micro-batches, and all simulated together.
  */
-#include "oracle/estimate.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,136 +12,6 @@
 #include "base/memory.h"
 #include "oracle/estimate_internal.h"
 #include "plan/stages.h"
-
-/* Samples of the serial plans by which layers and stages are weighed. */
-enum { FEW_SAMPLES = 4, MANY_SAMPLES = 8 };
-
-const cvy_model *cvy_oracle_get_model(const cvy_oracle *oracle) { return oracle->model; }
-const cvy_machine *cvy_oracle_get_machine(const cvy_oracle *oracle) { return oracle->machine; }
-const cvy_oracle_options *cvy_oracle_get_options(const cvy_oracle *oracle) { return &oracle->options; }
-
-const char *cvy_time_part_name(int part)
-{
-    return part == CVY_TIME_BUBBLE ? "bubble" : part == CVY_TIME_WAIT ? "wait" : cvy_phase_name((cvy_phase)part);
-}
-
-const char *cvy_memory_part_name(int part)
-{
-    return part == CVY_MEMORY_CHECKPOINT ? "checkpoint"
-           : part == CVY_MEMORY_RUNTIME  ? "runtime"
-                                         : cvy_buffer_role_name((cvy_buffer_role)part);
-}
-
-/* ---- the oracle ---- */
-
-static cvy_status plan_serial(const cvy_oracle *o, int64_t batch, cvy_plan **plan_out)
-{
-    cvy_plan_options options = {.batch = batch,
-                                .dtype = CVY_F32,
-                                .training = true,
-                                .train_only = true,
-                                .unfused = o->machine->execution.fuse == CVY_FUSING_NONE,
-                                .optimizer = o->options.optimizer,
-                                .layout = CVY_LAYOUT_PLAIN,
-                                .block = cvy_device_block(&o->machine->device)};
-    return cvy_plan_create(o->model, &options, plan_out);
-}
-
-static double count_flop(const cvy_schedule *s)
-{
-    double flop = 0.0;
-    for (int i = 0; i < s->steps; i++) {
-        flop += s->step[i].op >= 0 ? cvy_op_flop(&s->op[s->step[i].op]) : 0.0;
-    }
-    return flop;
-}
-
-/* Flop of an iteration are a line over samples; seconds of layers are weighed at the larger of two batches. */
-static cvy_status weigh_layers(cvy_oracle *o)
-{
-    cvy_plan *few = NULL, *many = NULL;
-    cvy_status status = plan_serial(o, FEW_SAMPLES, &few);
-    CVY_TRY_GOTO(status, done, status);
-    CVY_TRY_GOTO(status, done, plan_serial(o, MANY_SAMPLES, &many));
-    const cvy_schedule *s = &many->schedule[CVY_SCHEDULE_TRAIN];
-    double least = count_flop(&few->schedule[CVY_SCHEDULE_TRAIN]), most = count_flop(s);
-    o->sample_flop = (most - least) / (MANY_SAMPLES - FEW_SAMPLES);
-    o->fixed_flop = least - FEW_SAMPLES * o->sample_flop;
-    for (int i = 0; i < s->steps; i++) {
-        const cvy_step *step = &s->step[i];
-        if (step->op >= 0 && step->layer >= 0 && step->phase != CVY_PHASE_UPDATE) {
-            o->layer_s[step->layer] += cvy_compute_estimate_op(o->compute, &s->op[step->op], 1.0).seconds /
-                                       MANY_SAMPLES;
-        }
-    }
-done:
-    cvy_plan_destroy(&few);
-    cvy_plan_destroy(&many);
-    return status;
-}
-
-/* Layers of the same device weigh the same. */
-static void take_weights(const cvy_oracle *like, cvy_oracle *o)
-{
-    memcpy(o->layer_s, like->layer_s, (size_t)o->model->layers * sizeof *o->layer_s);
-    o->sample_flop = like->sample_flop;
-    o->fixed_flop = like->fixed_flop;
-}
-
-static cvy_status prepare(const cvy_oracle *like, cvy_oracle *o)
-{
-    CVY_TRY(cvy_compute_create(o->machine, o->options.precision, &o->compute));
-    CVY_TRY(cvy_simulator_create(&o->simulator));
-    o->layer_s = cvy_calloc((size_t)o->model->layers, sizeof *o->layer_s);
-    if (!o->layer_s) {
-        return CVY_ERR_MEMORY;
-    }
-    if (like && memcmp(&like->machine->device, &o->machine->device, sizeof o->machine->device) == 0) {
-        take_weights(like, o);
-        return CVY_OK;
-    }
-    return weigh_layers(o);
-}
-
-cvy_status cvy_oracle_create(const cvy_model *model, const cvy_machine *machine, const cvy_oracle_options *options,
-                             cvy_oracle **oracle_out)
-{
-    return cvy_oracle_create_like(NULL, model, machine, options, oracle_out);
-}
-
-cvy_status cvy_oracle_create_like(const cvy_oracle *like, const cvy_model *model, const cvy_machine *machine,
-                                  const cvy_oracle_options *options, cvy_oracle **oracle_out)
-{
-    CVY_REQUIRE(options->batch >= 1, CVY_ERR_INPUT, "the batch is %" PRId64 ", expected at least 1", options->batch);
-    cvy_oracle *o = cvy_calloc(1, sizeof *o);
-    if (!o) {
-        return CVY_ERR_MEMORY;
-    }
-    o->model = model;
-    o->machine = machine;
-    o->options = *options;
-    cvy_status status = prepare(like, o);
-    if (status != CVY_OK) {
-        cvy_oracle_destroy(&o);
-        return status;
-    }
-    *oracle_out = o;
-    return CVY_OK;
-}
-
-void cvy_oracle_destroy(cvy_oracle **oracle)
-{
-    if (oracle && *oracle) {
-        cvy_compute_destroy(&(*oracle)->compute);
-        cvy_simulator_destroy(&(*oracle)->simulator);
-        cvy_free((*oracle)->layer_s);
-        cvy_free((*oracle)->sim_step);
-        cvy_free(*oracle);
-        *oracle = NULL;
-    }
-}
-
-/* ---- one strategy ---- */
 
 /* Stages of equal estimated seconds, cut where one tensor passes. */
 static cvy_status balance_stages(const cvy_oracle *o, int stages, int *first_out)
@@ -179,37 +47,41 @@ static int64_t choose_micro_batches(const cvy_strategy *strategy, int64_t batch)
     return cvy_min_i64(4 * stages, samples);
 }
 
+/*
+ * A stage takes its micro-batches two by two: the largest that any rank has, and its last one. What does not go in so
+ * many is left as it is, for the distribution to say so.
+ */
+static void pair_micro_batches(cvy_pricing *pricing, cvy_strategy *strategy, int64_t *batch)
+{
+    int64_t ranks = strategy->mesh.size[CVY_AXIS_SAMPLE], parts = pricing->micro_batches;
+    if (*batch / ranks >= parts) {
+        int64_t samples = cvy_ceil_div(*batch, ranks);
+        pricing->larger = samples % parts == 0 ? parts : samples % parts;
+        strategy->micro_batches = cvy_min_i64(parts, 2);
+        *batch = ranks * (parts == 1 ? samples : cvy_ceil_div(samples, parts) + samples / parts);
+    }
+}
+
 static cvy_status divide(cvy_pricing *pricing, cvy_estimate *estimate)
 {
     const cvy_oracle *o = pricing->oracle;
     cvy_strategy strategy = pricing->question->strategy;
-    int stages = (int)strategy.mesh.size[CVY_AXIS_STAGE];
     int *balanced = NULL;
-    estimate->strategy.micro_batches = choose_micro_batches(&strategy, o->options.batch);
-    strategy.micro_batches = estimate->strategy.micro_batches;
+    strategy.micro_batches = choose_micro_batches(&strategy, o->options.batch);
+    estimate->strategy.micro_batches = strategy.micro_batches;
     cvy_distribution_options options = {.batch = o->options.batch,
                                         .whole_channels = o->machine->execution.whole_channels,
                                         .whole_dense = o->machine->execution.whole_dense,
                                         .choices = pricing->question->choices,
                                         .stages = pricing->question->stages};
-    pricing->in_flight_parts = 1;
-    if (stages > 1) {
-        int64_t samples = o->options.batch / strategy.mesh.size[CVY_AXIS_SAMPLE];
-        CVY_REQUIRE(samples >= 1, CVY_ERR_INFEASIBLE,
-                    "sample=%" PRId64 " needs a batch of at least %" PRId64 ", got %" PRId64,
-                    strategy.mesh.size[CVY_AXIS_SAMPLE], strategy.mesh.size[CVY_AXIS_SAMPLE], o->options.batch);
-        CVY_REQUIRE(samples >= strategy.micro_batches, CVY_ERR_INFEASIBLE,
-                    "%" PRId64 " samples a rank cannot go in %" PRId64 " micro-batches", samples,
-                    strategy.micro_batches);
-        pricing->in_flight_parts = strategy.micro_batches;
-        options.batch = (samples + strategy.micro_batches - 1) / strategy.micro_batches *
-                        strategy.mesh.size[CVY_AXIS_SAMPLE];
-        strategy.micro_batches = 1;
-    }
     cvy_status status = CVY_OK;
-    if (stages > 1 && !options.stages) {
-        balanced = cvy_calloc((size_t)stages + 1, sizeof *balanced);
-        status = balanced ? balance_stages(o, stages, balanced) : CVY_ERR_MEMORY;
+    if (pricing->stages > 1) {
+        pricing->micro_batches = strategy.micro_batches;
+        pair_micro_batches(pricing, &strategy, &options.batch);
+    }
+    if (pricing->stages > 1 && !options.stages) {
+        balanced = cvy_calloc((size_t)pricing->stages + 1, sizeof *balanced);
+        status = balanced ? balance_stages(o, pricing->stages, balanced) : CVY_ERR_MEMORY;
         CVY_TRY_GOTO(status, done, status);
         options.stages = balanced;
     }
@@ -219,7 +91,7 @@ done:
     return status;
 }
 
-/* The slower of a stage's two candidates: at the border of space, and inside. */
+/* The slower of a stage's two candidates, at the border of space and inside, with the memory of the larger. */
 static cvy_status price_stage(cvy_pricing *pricing, int64_t stage, cvy_priced_rank *slowest_out)
 {
     const cvy_mesh *mesh = &pricing->distribution->strategy.mesh;
@@ -235,61 +107,50 @@ static cvy_status price_stage(cvy_pricing *pricing, int64_t stage, cvy_priced_ra
     }
     cvy_priced_rank inside;
     CVY_TRY(cvy_price_rank(pricing, cvy_mesh_rank(mesh, place), &inside));
+    const cvy_rank_memory memory =
+        inside.memory.total_bytes > slowest_out->memory.total_bytes ? inside.memory : slowest_out->memory;
     if (inside.iteration_s > slowest_out->iteration_s) {
         cvy_priced_rank border = *slowest_out;
         *slowest_out = inside;
         inside = border;
     }
+    slowest_out->memory = memory;
     cvy_priced_rank_clear(&inside);
     return CVY_OK;
 }
 
-static cvy_communication multiply(cvy_communication one, double times)
+/* What the rank of a stage does in an iteration; of several stages, the most that any does. */
+static void fill_rank(const cvy_priced_rank *rank, cvy_estimate *estimate)
 {
-    return (cvy_communication){one.seconds * times, one.latency_s * times, one.bytes * times};
-}
-
-/* Sums over what the rank of a stage does in an iteration. */
-static void fill_rank(const cvy_pricing *pricing, const cvy_priced_rank *rank, cvy_estimate *estimate)
-{
-    double times = (double)pricing->in_flight_parts;
-    double sent_bytes = 0.0, latency_s = 0.0;
+    double sent_bytes = rank->transfer.bytes, latency_s = rank->transfer.latency_s;
     for (int phase = 0; phase < CVY_PHASE_COUNT; phase++) {
-        double often = phase == CVY_PHASE_GRADIENT_EXCHANGE ? 1.0 : times;
-        cvy_communication sum = multiply(rank->communication[phase], often);
-        bool most = sum.seconds > estimate->communication[phase].seconds;
-        estimate->communication[phase] = most ? sum : estimate->communication[phase];
-        sent_bytes += sum.bytes;
-        latency_s += sum.latency_s;
+        const cvy_communication *sum = &rank->communication[phase];
+        bool most = sum->seconds > estimate->communication[phase].seconds;
+        estimate->communication[phase] = most ? *sum : estimate->communication[phase];
+        sent_bytes += sum->bytes;
+        latency_s += sum->latency_s;
     }
-    cvy_communication transfer = multiply(rank->transfer, times);
-    cvy_communication *layerwise = &estimate->communication[CVY_PHASE_REDISTRIBUTE];
-    if (transfer.seconds > estimate->transfer.seconds) {
-        estimate->transfer = transfer;
-        layerwise->seconds += transfer.seconds;
-        layerwise->latency_s += transfer.latency_s;
-        layerwise->bytes += transfer.bytes;
-    }
-    estimate->hidden_communication_s = fmax(estimate->hidden_communication_s, rank->hidden_s * times);
-    estimate->latency_s = fmax(estimate->latency_s, latency_s + transfer.latency_s);
-    estimate->sent_bytes = fmax(estimate->sent_bytes, sent_bytes + transfer.bytes);
-    estimate->flop += rank->flop * times / (double)estimate->strategy.mesh.size[CVY_AXIS_STAGE];
-    estimate->steps = rank->plan->schedule[CVY_SCHEDULE_TRAIN].steps;
+    estimate->transfer = rank->transfer.seconds > estimate->transfer.seconds ? rank->transfer : estimate->transfer;
+    estimate->latency_s = fmax(estimate->latency_s, latency_s);
+    estimate->sent_bytes = fmax(estimate->sent_bytes, sent_bytes);
+    estimate->flop += rank->flop / (double)estimate->strategy.mesh.size[CVY_AXIS_STAGE];
     double error = rank->iteration_s > 0.0 ? rank->error_s / rank->iteration_s : 0.0;
     estimate->error_relative = fmax(estimate->error_relative, error);
 }
 
-static void fill_memory(const cvy_pricing *pricing, const cvy_priced_rank *stages, int count, cvy_estimate *estimate)
+/* The stage that takes most. */
+static void fill_memory(const cvy_pricing *pricing, const cvy_priced_rank *stage, cvy_estimate *estimate)
 {
-    cvy_estimate largest = *estimate;
-    for (int s = 0; s < count; s++) {
-        cvy_estimate own = *estimate;
-        const cvy_strategy *strategy = &pricing->question->strategy;
-        int64_t in_flight = count > 1 ? cvy_pipeline_in_flight(strategy, pricing->in_flight_parts, s) : 1;
-        cvy_price_memory(pricing, &stages[s], in_flight, &own);
-        largest = own.total_bytes > largest.total_bytes || s == 0 ? own : largest;
+    const cvy_rank_memory *most = &stage[0].memory;
+    for (int s = 1; s < pricing->stages; s++) {
+        most = stage[s].memory.total_bytes > most->total_bytes ? &stage[s].memory : most;
     }
-    *estimate = largest;
+    memcpy(estimate->memory_bytes, most->part, sizeof most->part);
+    estimate->total_bytes = most->total_bytes;
+    estimate->transient_bytes = most->transient_bytes;
+    estimate->live_bytes = most->live_bytes;
+    estimate->redundant_bytes = most->redundant_bytes;
+    estimate->capacity_bytes = pricing->oracle->machine->device.memory_bytes;
     if (estimate->capacity_bytes > 0 && estimate->total_bytes > estimate->capacity_bytes) {
         estimate->over_memory = true;
         snprintf(estimate->why_not, sizeof estimate->why_not, "needs %.3g GB of memory, a device has %.3g GB",
@@ -297,10 +158,16 @@ static void fill_memory(const cvy_pricing *pricing, const cvy_priced_rank *stage
     }
 }
 
-static void fill_whole(const cvy_pricing *pricing, cvy_estimate *estimate)
+static void fill_whole(const cvy_pricing *pricing, double input_s, cvy_estimate *estimate)
 {
     const cvy_oracle *o = pricing->oracle;
     double batch = (double)o->options.batch;
+    cvy_communication *layers = &estimate->communication[CVY_PHASE_REDISTRIBUTE];
+    layers->seconds += estimate->transfer.seconds;
+    layers->latency_s += estimate->transfer.latency_s;
+    layers->bytes += estimate->transfer.bytes;
+    estimate->part_s[CVY_PHASE_IO] += input_s;
+    estimate->iteration_s += input_s;
     estimate->feasible = true;
     estimate->images_per_s = estimate->iteration_s > 0.0 ? batch / estimate->iteration_s : 0.0;
     estimate->serial_flop = (o->sample_flop * batch + o->fixed_flop) / (double)estimate->strategy.mesh.ranks;
@@ -309,23 +176,23 @@ static void fill_whole(const cvy_pricing *pricing, cvy_estimate *estimate)
 }
 
 /* Price all stages into @p rank, one each. */
-static cvy_status price_stages(cvy_pricing *pricing, cvy_priced_rank *rank, int stages, cvy_estimate *estimate)
+static cvy_status price_stages(cvy_pricing *pricing, cvy_priced_rank *rank, cvy_estimate *estimate)
 {
-    for (int s = 0; s < stages; s++) {
+    for (int s = 0; s < pricing->stages; s++) {
         CVY_TRY(price_stage(pricing, s, &rank[s]));
         cvy_price_framework(pricing, &rank[s], estimate);
-        fill_rank(pricing, &rank[s], estimate);
+        fill_rank(&rank[s], estimate);
     }
-    if (stages > 1) {
-        CVY_TRY(cvy_price_pipeline(pricing, rank, stages, estimate));
+    if (pricing->stages > 1) {
+        CVY_TRY(cvy_price_pipeline(pricing, rank, estimate));
     } else {
         estimate->iteration_s = rank->iteration_s;
-        for (int part = 0; part < CVY_TIME_PARTS; part++) {
-            estimate->part_s[part] = rank->part_s[part];
-        }
+        estimate->hidden_communication_s = rank->hidden_s;
+        estimate->steps = rank->plan->schedule[CVY_SCHEDULE_TRAIN].steps;
+        memcpy(estimate->part_s, rank->part_s, sizeof rank->part_s);
     }
-    fill_memory(pricing, rank, stages, estimate);
-    fill_whole(pricing, estimate);
+    fill_memory(pricing, rank, estimate);
+    fill_whole(pricing, cvy_price_input(pricing), estimate);
     return CVY_OK;
 }
 
@@ -353,8 +220,9 @@ static cvy_status price(cvy_oracle *o, const cvy_estimate_question *question, cv
                         cvy_trace *trace)
 {
     cvy_estimate estimate = {.strategy = question->strategy, .recompute = question->recompute};
-    cvy_pricing pricing = {.oracle = o, .question = question, .family = cvy_strategy_find_name(&question->strategy)};
     int stages = (int)question->strategy.mesh.size[CVY_AXIS_STAGE];
+    cvy_pricing pricing = {.oracle = o, .question = question, .family = cvy_strategy_find_name(&question->strategy),
+                           .stages = stages, .micro_batches = 1, .larger = 1};
     bool recomputes = cvy_strategy_is_among(o->machine->execution.recompute, pricing.family);
     cvy_priced_rank *rank = NULL;
     pricing.recompute = recomputes ? CVY_RECOMPUTE_ALL : question->recompute;
@@ -366,7 +234,7 @@ static cvy_status price(cvy_oracle *o, const cvy_estimate_question *question, cv
     if (!rank) {
         goto done;
     }
-    CVY_TRY_GOTO(status, done, price_stages(&pricing, rank, stages, &estimate));
+    CVY_TRY_GOTO(status, done, price_stages(&pricing, rank, &estimate));
     if (trace) {
         CVY_TRY_GOTO(status, done, cvy_trace_take(trace, &pricing, rank, stages));
     }

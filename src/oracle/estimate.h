@@ -52,7 +52,7 @@ enum { CVY_WHY_TEXT = 256 };
 typedef struct cvy_communication {
     double seconds;
     double latency_s; /**< of these, what does not depend on bytes */
-    double bytes;     /**< that one rank sends */
+    double bytes;     /**< that one rank sends in messages; of collectives, as cvy_exchange counts them */
 } cvy_communication;
 
 /** What comes out, of the slowest rank. Seconds of an iteration are the sum of `part_s`. */
@@ -72,7 +72,7 @@ typedef struct cvy_estimate {
     cvy_communication communication[CVY_PHASE_COUNT]; /**< of halos, redistributions, gradients, input */
     cvy_communication transfer;    /**< of that of redistributions: messages between stages; ... */
     double transfer_s;             /**< ... and of part_s[CVY_PHASE_REDISTRIBUTE] */
-    double sent_bytes;             /**< by one rank in an iteration: messages and parts of collectives, as scheduled */
+    double sent_bytes;             /**< by one rank in an iteration: sum of `bytes` over all communication */
     double flop;                   /**< of one rank, an iteration; of a pipeline, of the mean one */
     double serial_flop;            /**< of the same batch on one rank, by the number of ranks */
     double balance;                /**< slowest stage by the mean of them, minus 1; 0 where there is one */
@@ -82,7 +82,7 @@ typedef struct cvy_estimate {
     int64_t live_bytes;            /**< most of these that live at once: no placement takes less */
     int64_t capacity_bytes;        /**< of the device; 0: unknown */
     int64_t redundant_bytes;       /**< of weights, gradients and state: what other ranks hold, too */
-    int steps;                     /**< of the slowest rank's schedule */
+    int steps;                     /**< of the slowest rank's schedule; a stage's is of two micro-batches */
     bool managed_memory;           /**< tensors would be paged: low confidence */
 } cvy_estimate;
 
@@ -114,9 +114,11 @@ cvy_status cvy_oracle_estimate(cvy_oracle *oracle, const cvy_estimate_question *
 
 /** What an estimate looked at, kept for explanations and timelines: of the slowest rank of each stage. */
 typedef struct cvy_trace_rank {
-    cvy_plan *plan;  /**< its training schedule's steps carry estimate_s and estimate_error */
+    cvy_plan *plan;  /**< its training schedule's steps carry estimate_s and estimate_error; a stage's is of two
+                          micro-batches, the first and the last of the iteration */
     int64_t rank;
-    double *start_s; /**< of each step of the schedule; of a pipeline, in one micro-batch */
+    double *times;   /**< of each step: how often it runs in an iteration; 1 where there are no stages */
+    double *start_s; /**< of each step in the schedule: without what passes between stages */
 } cvy_trace_rank;
 
 typedef struct cvy_trace {

@@ -37,19 +37,22 @@ int cvy_strategy_find_name(const cvy_strategy *strategy)
     return -1;
 }
 
-/* Exchanges between layers, and pieces that gathers of forward join, and backward cuts again. */
+/*
+ * Exchanges between layers, but those between stages, for which the host need not wait; and pieces that gathers of
+ * forward join, and backward cuts again.
+ */
 static void count_exchanges(const cvy_pricing *pricing, const cvy_priced_rank *rank, int *exchanges, double *pieces)
 {
     const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
     for (int i = 0; i < s->steps; i++) {
         const cvy_step *step = &s->step[i];
         bool between = step->phase == CVY_PHASE_HALO || step->phase == CVY_PHASE_REDISTRIBUTE;
-        if (between && step->exchange >= 0 && !cvy_step_passes_stages(s, step)) {
+        if (between && step->exchange >= 0 && !cvy_step_passes_stage(s, step)) {
             const cvy_exchange *exchange = &s->exchange[step->exchange];
             bool gathers = step->kind == CVY_STEP_COLLECTIVE && exchange->collective == CVY_COLLECTIVE_ALL_GATHER &&
                            exchange->axes == CVY_AXIS_BIT(CVY_AXIS_CHANNEL);
             double parts = (double)pricing->distribution->strategy.mesh.size[CVY_AXIS_CHANNEL];
-            *pieces += gathers && i < rank->backward ? parts : 0.0;
+            *pieces += gathers && rank->forward[i] ? parts * rank->times[i] : 0.0;
             ++*exchanges;
         }
     }
@@ -70,42 +73,58 @@ static int count_functions(const cvy_pricing *pricing, int64_t rank)
 static void add_host(const cvy_pricing *pricing, cvy_priced_rank *rank)
 {
     const cvy_execution *habit = &pricing->oracle->machine->execution;
+    double parts = pricing->stages > 1 ? (double)pricing->micro_batches
+                                       : (double)rank->plan->schedule[CVY_SCHEDULE_TRAIN].micro_batches;
+    double host = habit->layer_host_s * count_functions(pricing, rank->rank) * parts;
     int exchanges = 0;
     double pieces = 0.0;
-    double host = habit->layer_host_s * count_functions(pricing, rank->rank);
     count_exchanges(pricing, rank, &exchanges, &pieces);
     double shows = exchanges > 0 && !habit->overlap ? host : fmax(host - rank->compute_s, 0.0);
     shows += pieces * habit->slice_host_s;
     rank->part_s[CVY_PHASE_FORWARD] += shows / 3.0; /* as forward and backward are of an iteration */
     rank->part_s[CVY_PHASE_BACKWARD] += shows * 2.0 / 3.0;
-    rank->forward_s += shows / 3.0;
     rank->iteration_s += shows;
+    for (int i = 0; i < 2; i++) {
+        rank->forward_s[i] += shows / 3.0 / parts;
+        rank->backward_s[i][0] += shows * 2.0 / 3.0 / parts;
+    }
 }
 
-/* Input that is loaded between steps: each rank's share from the storage, or all of it by one rank of a group. */
-static double estimate_input(cvy_pricing *pricing)
+/* Nodes that the ranks of a group lie on. */
+static double count_nodes(cvy_pricing *pricing, unsigned axes)
+{
+    const cvy_network_group *group = cvy_network_find_group(&pricing->network, axes);
+    return group->ranks > 1 && group->level >= pricing->network.border ? group->domains : 1.0;
+}
+
+/*
+ * Ranks of the first stage load what they need: each its samples, and of these its share of space, but all of it where
+ * channels are cut. Or one rank of each group that shares samples loads them, and tells the group.
+ */
+double cvy_price_input(cvy_pricing *pricing)
 {
     const cvy_machine *machine = pricing->oracle->machine;
-    const cvy_mesh *mesh = &pricing->distribution->strategy.mesh;
+    const int64_t *size = pricing->distribution->strategy.mesh.size;
+    const unsigned shared = CVY_AXIS_SPACE | CVY_AXIS_BIT(CVY_AXIS_CHANNEL);
+    bool leads = machine->execution.staging == CVY_STAGING_LEADER;
     double sample_bytes = (double)cvy_shape_elements(&pricing->oracle->model->layer[0].output) * sizeof(float);
     double bytes = sample_bytes * (double)pricing->oracle->options.batch;
-    double group = (double)mesh->ranks / (double)(mesh->size[CVY_AXIS_SAMPLE] * mesh->size[CVY_AXIS_STAGE]);
-    double nodes = ceil((double)mesh->ranks / machine->devices_per_node);
     if (machine->execution.staging == CVY_STAGING_HIDDEN || machine->storage.read_Bps <= 0.0) {
         return 0.0;
     }
-    double seconds = bytes / (nodes * machine->storage.read_Bps);
+    double loaded = leads ? bytes : bytes * (double)size[CVY_AXIS_CHANNEL];
+    double nodes = count_nodes(pricing, CVY_AXIS_BIT(CVY_AXIS_SAMPLE) | (leads ? 0u : shared));
+    double seconds = loaded / (nodes * machine->storage.read_Bps);
     if (machine->storage.total_Bps > 0.0) {
-        seconds = fmax(seconds, bytes / machine->storage.total_Bps);
+        seconds = fmax(seconds, loaded / machine->storage.total_Bps);
     }
-    if (machine->execution.staging == CVY_STAGING_LEADER && group > 1.0) {
+    if (leads) {
         cvy_network_cost cost;
-        cvy_network_request request = {.collective = CVY_COLLECTIVE_BROADCAST,
-                                       .axes = CVY_AXIS_SPACE | CVY_AXIS_BIT(CVY_AXIS_CHANNEL),
-                                       .bytes = bytes / (double)mesh->size[CVY_AXIS_SAMPLE]};
+        cvy_network_request request = {.collective = CVY_COLLECTIVE_BROADCAST, .axes = shared,
+                                       .bytes = bytes / (double)size[CVY_AXIS_SAMPLE]};
         request.traffic = cvy_network_traffic(CVY_PHASE_IO, request.axes);
         cvy_network_estimate_collective(&pricing->network, &request, &cost);
-        seconds += cost.seconds;
+        seconds += cost.seconds; /* none where a group is one rank */
     }
     return seconds;
 }
@@ -166,12 +185,12 @@ static double estimate_wait(const cvy_pricing *pricing, const cvy_priced_rank *r
     return wait;
 }
 
-void cvy_price_framework(cvy_pricing *pricing, cvy_priced_rank *rank, cvy_estimate *estimate)
+void cvy_price_framework(const cvy_pricing *pricing, cvy_priced_rank *rank, cvy_estimate *estimate)
 {
     add_host(pricing, rank);
-    double input = estimate_input(pricing) + estimate_paging(pricing, rank, estimate);
+    double paging = estimate_paging(pricing, rank, estimate);
     double wait = estimate_wait(pricing, rank);
-    rank->part_s[CVY_PHASE_IO] += input;
+    rank->part_s[CVY_PHASE_IO] += paging;
     rank->part_s[CVY_TIME_WAIT] += wait;
-    rank->iteration_s += input + wait;
+    rank->iteration_s += paging + wait;
 }

@@ -14,37 +14,60 @@ struct cvy_oracle {
     double *layer_s;        /* of one sample, forward and backward, on one rank; one for each layer */
     double sample_flop;     /* of an iteration on one rank, for each sample */
     double fixed_flop;      /* and for none */
-    cvy_sim_step *sim_step; /* room for the longest schedule so far */
+    /* Room that grows with the largest schedule, or exchange, so far. */
+    cvy_sim_step *sim_step;
     int sim_steps;
+    cvy_message *message;
+    int messages;
+    int *tensors;           /* of each buffer: parameters whose gradients lie on its memory */
+    int tensor_buffers;
 };
 
-/** A strategy while it is priced. */
+/**
+ * A strategy while it is priced. Where there are stages each is planned for two micro-batches: the first, of as many
+ * samples as any has, and the last, which may have one fewer, and behind which gradients are exchanged.
+ */
 typedef struct cvy_pricing {
     cvy_oracle *oracle;
     const cvy_estimate_question *question;
-    cvy_distribution *distribution; /**< of one micro-batch where there are stages */
+    cvy_distribution *distribution; /**< of those two micro-batches where there are stages */
     cvy_network network;
     cvy_recompute recompute;        /**< the question's, or the framework's */
     int family;                     /**< cvy_strategy_name; -1: a product that has none */
-    int64_t in_flight_parts;        /**< micro-batches that the stages take one after the other; 1: no stages */
+    int stages;
+    int64_t micro_batches;          /**< that the stages take one after the other; 1: no stages */
+    int64_t larger;                 /**< of these: as large as the first */
 } cvy_pricing;
 
-/** One rank's schedule, priced. Seconds are of one iteration; of one micro-batch where there are stages. */
+/** Bytes of a rank's memory. */
+typedef struct cvy_rank_memory {
+    int64_t part[CVY_MEMORY_PARTS];
+    int64_t total_bytes, transient_bytes, live_bytes, redundant_bytes;
+} cvy_rank_memory;
+
+/** One rank's schedule, priced. Sums are of an iteration, in which a step of it may run several times. */
 typedef struct cvy_priced_rank {
     cvy_plan *plan;
     int64_t rank;
-    int backward;               /**< the first step that is not of forward */
-    double *start_s;            /**< of each step */
-    double iteration_s;
-    double forward_s;           /**< when backward begins */
+    double *times;              /**< of each step: how often it runs in an iteration */
+    bool *forward;              /**< of each step: before backward of its micro-batch */
+    double *start_s;            /**< of each step, in one run of the schedule */
+    double iteration_s;         /**< sum of the parts; of a stage, what it does by itself */
     double part_s[CVY_TIME_PARTS];
     double compute_s;           /**< of kernels and local steps */
     double hidden_s;            /**< communication beside computation */
-    double error_s;             /**< sum over the steps of how many seconds each may be off */
+    double error_s;             /**< sum over what sticks out of the steps of how many seconds each may be off */
     double flop;
-    cvy_communication communication[CVY_PHASE_COUNT];
-    cvy_communication transfer; /**< between stages */
-    double send_s, return_s;    /**< to the next stage, and the gradient back; 0 for the last */
+    cvy_communication communication[CVY_PHASE_COUNT]; /**< but that between stages */
+    cvy_communication transfer; /**< to other stages */
+    cvy_rank_memory memory;
+    /* Of a stage: the first micro-batch, and the last. Backward is until the gradient goes on, and then. */
+    double forward_s[2], backward_s[2][2];
+    double send_s[2];           /**< to the next stage */
+    double return_s[2];         /**< of the gradient to the stage before */
+    double sum_s[2];            /**< of gradients with those of the micro-batches before: in each backward but one */
+    double last_s;              /**< of updates in the last backward, until its gradient goes on */
+    double update_s;            /**< behind all of them */
 } cvy_priced_rank;
 
 /**
@@ -57,11 +80,26 @@ typedef struct cvy_priced_rank {
 cvy_status cvy_oracle_create_like(const cvy_oracle *like, const cvy_model *model, const cvy_machine *machine,
                                   const cvy_oracle_options *options, cvy_oracle **oracle_out);
 
-/** Whether a step is what passes between stages. */
-bool cvy_step_passes_stages(const cvy_schedule *schedule, const cvy_step *step);
+/** Whether a step is a message between stages. */
+bool cvy_step_passes_stage(const cvy_schedule *schedule, const cvy_step *step);
+
+/** Which way it goes: to a later stage, or a gradient to an earlier one; of a message between stages. */
+bool cvy_step_passes_forward(const cvy_schedule *schedule, const cvy_step *step);
+
+/** Whether a step runs once an iteration, behind all micro-batches. */
+static inline bool cvy_step_ends_iteration(const cvy_step *step)
+{
+    return step->phase == CVY_PHASE_GRADIENT_EXCHANGE || step->phase == CVY_PHASE_UPDATE;
+}
+
+/** Whether a step adds a micro-batch's gradient of a parameter to those before. */
+bool cvy_step_sums_gradient(const cvy_schedule *schedule, const cvy_step *step);
+
+/** Note of each step of a rank's plan how often it runs, and whether in forward. @retval CVY_ERR_MEMORY */
+cvy_status cvy_price_count(const cvy_pricing *pricing, cvy_priced_rank *rank);
 
 /** Price the steps of a plan's training schedule: writes estimate_s and estimate_error into them, sums the rest. */
-void cvy_price_steps(cvy_pricing *pricing, cvy_priced_rank *rank);
+cvy_status cvy_price_steps(cvy_pricing *pricing, cvy_priced_rank *rank);
 
 /** Make a rank's plan, price it, lay it out in time. @param[out] rank_out cvy_priced_rank_clear() */
 cvy_status cvy_price_rank(cvy_pricing *pricing, int64_t rank, cvy_priced_rank *rank_out);
@@ -69,16 +107,17 @@ cvy_status cvy_price_rank(cvy_pricing *pricing, int64_t rank, cvy_priced_rank *r
 /** Release what it owns and empty it. */
 void cvy_priced_rank_clear(cvy_priced_rank *rank);
 
-/** Add what the framework's habits cost: host time, packing, input, paging, ranks that wait for each other. */
-void cvy_price_framework(cvy_pricing *pricing, cvy_priced_rank *rank, cvy_estimate *estimate);
+/** Add what the framework's habits cost: host time, paging, ranks that wait for each other. */
+void cvy_price_framework(const cvy_pricing *pricing, cvy_priced_rank *rank, cvy_estimate *estimate);
+
+/** Seconds of input that is loaded between iterations. */
+double cvy_price_input(cvy_pricing *pricing);
 
 /** Lay the micro-batches of all stages out in time. @param[in] stages one rank of each */
-cvy_status cvy_price_pipeline(const cvy_pricing *pricing, const cvy_priced_rank *stages, int count,
-                              cvy_estimate *estimate);
+cvy_status cvy_price_pipeline(const cvy_pricing *pricing, const cvy_priced_rank *stages, cvy_estimate *estimate);
 
-/** Bytes of a rank's memory by part, with @p in_flight micro-batches alive at once. */
-void cvy_price_memory(const cvy_pricing *pricing, const cvy_priced_rank *rank, int64_t in_flight,
-                      cvy_estimate *estimate);
+/** Bytes of a rank's memory by part, with all micro-batches that its stage holds at once. */
+void cvy_price_memory(const cvy_pricing *pricing, int64_t stage, cvy_priced_rank *rank);
 
 /** Micro-batches that a stage holds at once. */
 int64_t cvy_pipeline_in_flight(const cvy_strategy *strategy, int64_t micro_batches, int64_t stage);

@@ -1,34 +1,32 @@
 /*
- * A pipeline, from one micro-batch of each stage: forwards, backwards, what passes between stages, and the exchange and
- * update at the end, all stages simulated together. Each stage is a stream, and so is each direction between two.
+ * A pipeline, from the micro-batches of each stage: forwards, backwards, what passes between stages, and the exchange
+ * and update at the end, all stages simulated together. Each stage is a stream, and so is each direction between two.
+ * What passes runs beside computing; what of it shows is what the same run takes longer than one in which it is free.
  */
-#include "base/checked.h"
+#include <inttypes.h>
+#include <math.h>
+
 #include "base/memory.h"
 #include "oracle/estimate_internal.h"
 
-/* A problem under construction. Steps of a stage and micro-batch: forward, backward, the way there and the way back. */
+/* Steps of a stage and micro-batch: forward, backward until its gradient is made, the rest; there, and back. */
+enum { AT_FORWARD, AT_BACKWARD, AT_REST, AT_SEND, AT_RETURN, AT_COUNT };
+
+/* A problem under construction. */
 typedef struct layout {
     const cvy_priced_rank *stage;
     int stages, micro_batches;
+    int larger; /* micro-batches as large as the first */
     cvy_pipeline_order order;
+    bool free;  /* what passes takes no time */
     cvy_sim_step *step;
     cvy_dependency *dependency;
     int steps, dependencies;
-    int *at[4]; /* of each stage and micro-batch: index of the step; -1 */
+    int *at[AT_COUNT]; /* of each stage and micro-batch: index of the step */
 } layout;
 
-enum { AT_FORWARD, AT_BACKWARD, AT_SEND, AT_RETURN };
-
-static double get_update_s(const cvy_priced_rank *r)
-{
-    return r->part_s[CVY_PHASE_GRADIENT_EXCHANGE] + r->part_s[CVY_PHASE_UPDATE];
-}
-
-static double get_backward_s(const cvy_priced_rank *r)
-{
-    double rest = r->iteration_s - r->forward_s - get_update_s(r) - r->part_s[CVY_TIME_WAIT] - r->part_s[CVY_PHASE_IO];
-    return rest > 0.0 ? rest : 0.0;
-}
+/* Micro-batches of all stages that are laid out, at most: a gigabyte. */
+enum { MOST_PAIRS = 4000000 };
 
 /* Append a step to its stream and note where it is. */
 static void add_step(layout *l, int what, int stage, int micro_batch, double seconds, int stream)
@@ -39,17 +37,23 @@ static void add_step(layout *l, int what, int stage, int micro_batch, double sec
 
 static void add_forward(layout *l, int s, int m)
 {
-    add_step(l, AT_FORWARD, s, m, l->stage[s].forward_s, s);
+    int which = m >= l->larger;
+    add_step(l, AT_FORWARD, s, m, l->stage[s].forward_s[which], s);
     if (s + 1 < l->stages) {
-        add_step(l, AT_SEND, s, m, l->stage[s].send_s, l->stages + s);
+        add_step(l, AT_SEND, s, m, l->free ? 0.0 : l->stage[s].send_s[which], l->stages + s);
     }
 }
 
+/* What goes back goes as soon as it is made; weights' gradients of the stage's first layer may come behind it. */
 static void add_backward(layout *l, int s, int m)
 {
-    add_step(l, AT_BACKWARD, s, m, get_backward_s(&l->stage[s]), s);
+    const cvy_priced_rank *r = &l->stage[s];
+    int which = m >= l->larger;
+    double sum = m > 0 ? 1.0 : 0.0, last_s = m == l->micro_batches - 1 ? r->last_s : 0.0;
+    add_step(l, AT_BACKWARD, s, m, r->backward_s[which][0] + sum * r->sum_s[0] + last_s, s);
     if (s > 0) {
-        add_step(l, AT_RETURN, s - 1, m, l->stage[s - 1].return_s, 2 * l->stages - 1 + s - 1);
+        add_step(l, AT_RETURN, s, m, l->free ? 0.0 : r->return_s[which], 2 * l->stages - 1 + s - 1);
+        add_step(l, AT_REST, s, m, r->backward_s[which][1] + sum * r->sum_s[1], s);
     }
 }
 
@@ -68,7 +72,7 @@ static void add_stage(layout *l, int s)
     for (int m = l->micro_batches - warm; m < l->micro_batches; m++) {
         add_backward(l, s, m);
     }
-    l->step[l->steps++] = (cvy_sim_step){.duration_s = get_update_s(&l->stage[s]), .stream = s, .join = -1};
+    l->step[l->steps++] = (cvy_sim_step){.duration_s = l->stage[s].update_s, .stream = s, .join = -1};
 }
 
 /* Let a step wait for another; each waits for one at most, besides its stream. */
@@ -87,8 +91,8 @@ static void add_waits(layout *l)
             int here = s * l->micro_batches + m, next = here + l->micro_batches;
             wait_for(l, l->at[AT_SEND][here], l->at[AT_FORWARD][here]);
             wait_for(l, l->at[AT_FORWARD][next], l->at[AT_SEND][here]);
-            wait_for(l, l->at[AT_RETURN][here], l->at[AT_BACKWARD][next]);
-            wait_for(l, l->at[AT_BACKWARD][here], l->at[AT_RETURN][here]);
+            wait_for(l, l->at[AT_RETURN][next], l->at[AT_BACKWARD][next]);
+            wait_for(l, l->at[AT_BACKWARD][here], l->at[AT_RETURN][next]);
         }
     }
 }
@@ -96,10 +100,10 @@ static void add_waits(layout *l)
 static cvy_status start_layout(layout *l)
 {
     size_t pairs = (size_t)l->stages * (size_t)l->micro_batches;
-    l->step = cvy_calloc(4 * pairs + (size_t)l->stages, sizeof *l->step);
+    l->step = cvy_calloc(AT_COUNT * pairs + (size_t)l->stages, sizeof *l->step);
     l->dependency = cvy_calloc(4 * pairs + 1, sizeof *l->dependency);
     bool whole = l->step && l->dependency;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < AT_COUNT; i++) {
         l->at[i] = cvy_calloc(pairs, sizeof *l->at[i]);
         whole = whole && l->at[i];
     }
@@ -110,61 +114,71 @@ static void clear_layout(layout *l)
 {
     cvy_free(l->step);
     cvy_free(l->dependency);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < AT_COUNT; i++) {
         cvy_free(l->at[i]);
     }
 }
 
-static double get_busy_s(const cvy_priced_rank *r, int64_t micro_batches)
+static cvy_status lay_out(layout *l, cvy_simulator *simulator, bool free, double *makespan_s)
 {
-    return (double)micro_batches * (r->forward_s + get_backward_s(r)) + get_update_s(r);
+    cvy_simulated run;
+    l->free = free;
+    l->steps = l->dependencies = 0;
+    for (int s = 0; s < l->stages; s++) {
+        add_stage(l, s);
+    }
+    add_waits(l);
+    cvy_simulation simulation = {.steps = l->steps, .dependencies = l->dependencies, .streams = 3 * l->stages - 2,
+                                 .step = l->step, .dependency = l->dependency};
+    CVY_TRY(cvy_simulator_run(simulator, &simulation, 1, &run));
+    *makespan_s = run.makespan_s;
+    return CVY_OK;
+}
+
+/* Seconds that a stage computes, or exchanges what its ranks wait for. */
+static double get_busy_s(const cvy_priced_rank *r)
+{
+    return r->iteration_s - r->part_s[CVY_PHASE_IO] - r->part_s[CVY_TIME_WAIT];
 }
 
 /* Seconds by part of the stage that is busiest; what it does not do is bubble. */
-static void fill_parts(const layout *l, double makespan_s, cvy_estimate *estimate)
+static void fill_parts(const layout *l, double makespan_s, double free_s, cvy_estimate *estimate)
 {
-    double sum = 0.0, busy = 0.0, passing = 0.0;
+    double sum = 0.0;
     const cvy_priced_rank *slowest = l->stage;
     for (int s = 0; s < l->stages; s++) {
-        double own = get_busy_s(&l->stage[s], l->micro_batches);
-        sum += own;
-        slowest = own > busy ? &l->stage[s] : slowest;
-        busy = own > busy ? own : busy;
-        passing += l->stage[s].send_s + l->stage[s].return_s;
+        sum += get_busy_s(&l->stage[s]);
+        slowest = get_busy_s(&l->stage[s]) > get_busy_s(slowest) ? &l->stage[s] : slowest;
     }
     for (int part = 0; part < CVY_TIME_PARTS; part++) {
-        bool once = part == CVY_PHASE_GRADIENT_EXCHANGE || part == CVY_PHASE_UPDATE || part == CVY_TIME_WAIT ||
-                    part == CVY_PHASE_IO;
-        estimate->part_s[part] = slowest->part_s[part] * (once ? 1.0 : (double)l->micro_batches);
+        estimate->part_s[part] = slowest->part_s[part];
     }
-    double idle = makespan_s > busy ? makespan_s - busy : 0.0;
-    estimate->transfer_s = passing < idle ? passing : idle; /* the first micro-batch's way there, the last one's back */
+    double busy = get_busy_s(slowest), passing = slowest->transfer.seconds;
+    estimate->transfer_s = fmax(makespan_s - free_s, 0.0);
     estimate->part_s[CVY_PHASE_REDISTRIBUTE] += estimate->transfer_s;
-    estimate->part_s[CVY_TIME_BUBBLE] = idle - estimate->transfer_s;
-    estimate->iteration_s = makespan_s + slowest->part_s[CVY_PHASE_IO] +
-                            slowest->part_s[CVY_TIME_WAIT] * (double)l->micro_batches;
-    estimate->part_s[CVY_TIME_WAIT] *= (double)l->micro_batches;
+    estimate->part_s[CVY_TIME_BUBBLE] = fmax(free_s - busy, 0.0);
+    estimate->iteration_s = slowest->iteration_s + estimate->transfer_s + estimate->part_s[CVY_TIME_BUBBLE];
+    estimate->hidden_communication_s = slowest->hidden_s + fmax(passing - estimate->transfer_s, 0.0);
     estimate->balance = sum > 0.0 ? busy / (sum / l->stages) - 1.0 : 0.0;
+    estimate->steps = slowest->plan->schedule[CVY_SCHEDULE_TRAIN].steps;
 }
 
-cvy_status cvy_price_pipeline(const cvy_pricing *pricing, const cvy_priced_rank *stages, int count,
-                              cvy_estimate *estimate)
+cvy_status cvy_price_pipeline(const cvy_pricing *pricing, const cvy_priced_rank *stages, cvy_estimate *estimate)
 {
     layout l = {.stage = stages,
-                .stages = count,
-                .micro_batches = (int)pricing->in_flight_parts,
+                .stages = pricing->stages,
+                .micro_batches = (int)pricing->micro_batches,
+                .larger = (int)pricing->larger,
                 .order = pricing->question->strategy.pipeline};
-    cvy_simulated run;
+    double makespan_s = 0.0, free_s = 0.0;
+    CVY_REQUIRE(pricing->micro_batches <= MOST_PAIRS / pricing->stages, CVY_ERR_INFEASIBLE,
+                "%" PRId64 " micro-batches in %d stages are too many to simulate", pricing->micro_batches,
+                pricing->stages);
     cvy_status status = start_layout(&l);
     CVY_TRY_GOTO(status, done, status);
-    for (int s = 0; s < count; s++) {
-        add_stage(&l, s);
-    }
-    add_waits(&l);
-    cvy_simulation simulation = {.steps = l.steps, .dependencies = l.dependencies, .streams = 3 * count - 2,
-                                 .step = l.step, .dependency = l.dependency};
-    CVY_TRY_GOTO(status, done, cvy_simulator_run(pricing->oracle->simulator, &simulation, 1, &run));
-    fill_parts(&l, run.makespan_s, estimate);
+    CVY_TRY_GOTO(status, done, lay_out(&l, pricing->oracle->simulator, false, &makespan_s));
+    CVY_TRY_GOTO(status, done, lay_out(&l, pricing->oracle->simulator, true, &free_s));
+    fill_parts(&l, makespan_s, free_s, estimate);
 done:
     clear_layout(&l);
     return status;

@@ -10,6 +10,8 @@
 void cvy_priced_rank_clear(cvy_priced_rank *rank)
 {
     cvy_plan_destroy(&rank->plan);
+    cvy_free(rank->times);
+    cvy_free(rank->forward);
     cvy_free(rank->start_s);
     *rank = (cvy_priced_rank){0};
 }
@@ -40,7 +42,10 @@ static cvy_plan_options describe_plan(const cvy_pricing *pricing, int64_t rank)
     };
 }
 
-/* The schedule as the simulator takes it; its dependencies are the schedule's. */
+/*
+ * The schedule as the simulator takes it; its dependencies are the schedule's. What passes between stages takes no time
+ * here: it is laid out with the other stages.
+ */
 static cvy_status describe_simulation(cvy_oracle *o, const cvy_schedule *s, cvy_simulation *simulation_out)
 {
     int streams = 1;
@@ -56,7 +61,7 @@ static cvy_status describe_simulation(cvy_oracle *o, const cvy_schedule *s, cvy_
     for (int i = 0; i < s->steps; i++) {
         const cvy_step *step = &s->step[i];
         streams = step->stream >= streams ? step->stream + 1 : streams;
-        o->sim_step[i] = (cvy_sim_step){.duration_s = step->estimate_s,
+        o->sim_step[i] = (cvy_sim_step){.duration_s = cvy_step_passes_stage(s, step) ? 0.0 : step->estimate_s,
                                         .stream = step->stream,
                                         .join = -1,
                                         .first_dependency = step->first_dependency,
@@ -70,22 +75,13 @@ static cvy_status describe_simulation(cvy_oracle *o, const cvy_schedule *s, cvy_
     return CVY_OK;
 }
 
-/* Where the steps of stream 0 are looked at: the first that ends behind a time. */
-typedef struct cursor {
-    int at;
-    double begin_s;
-} cursor;
-
 /*
- * How much of [begin, end) no step of stream 0 covers. Those of one stream come in the order of time, and @p c moves on
- * with them; where another stream's comes that began before, it starts anew.
+ * How much of [begin, end) no step of stream 0 covers. Intervals come in the order of time: @p at moves on to the first
+ * step of stream 0 that ends behind @p begin.
  */
-static double find_uncovered(const cvy_schedule *s, const cvy_simulated *run, cursor *c, double begin, double end)
+static double find_uncovered(const cvy_schedule *s, const cvy_simulated *run, int *at, double begin, double end)
 {
     double uncovered = 0.0, clock = begin;
-    int *at = &c->at;
-    *at = begin < c->begin_s ? 0 : *at;
-    c->begin_s = begin;
     while (*at < s->steps && (s->step[*at].stream != 0 || run->end_s[*at] <= begin)) {
         ++*at;
     }
@@ -99,22 +95,64 @@ static double find_uncovered(const cvy_schedule *s, const cvy_simulated *run, cu
     return uncovered + (end > clock ? end - clock : 0.0);
 }
 
+/* Of the two micro-batches of a stage: the step that makes what goes back; all steps, where nothing does. */
+static void find_ready(const cvy_schedule *s, int ready[2])
+{
+    ready[0] = ready[1] = s->steps;
+    for (int i = 0; i < s->steps; i++) {
+        const cvy_step *step = &s->step[i];
+        if (cvy_step_passes_stage(s, step) && !cvy_step_passes_forward(s, step) &&
+            !s->message[s->exchange[step->exchange].first_message].receive) {
+            int *last = &ready[step->micro_batch > 0];
+            *last = 0;
+            for (int k = 0; k < step->dependencies; k++) {
+                const cvy_dependency *on = &s->dependency[step->first_dependency + k];
+                *last = on->distance == 0 && on->step > *last ? on->step : *last;
+            }
+        }
+    }
+}
+
+/* Add what sticks out of a step to its micro-batch of a stage. */
+static void add_to_stage(const cvy_schedule *s, int index, double seconds, const int ready[2], cvy_priced_rank *rank)
+{
+    const cvy_step *step = &s->step[index];
+    int which = step->micro_batch > 0, last = s->micro_batches > 1;
+    bool ends = cvy_step_ends_iteration(step), sums = cvy_step_sums_gradient(s, step);
+    if (ends && step->stream == CVY_STREAM_MAIN && index <= ready[last] && ready[last] < s->steps) {
+        rank->last_s += seconds * rank->times[index];
+    } else if (ends) {
+        rank->update_s += seconds * rank->times[index];
+    } else if (rank->forward[index]) {
+        rank->forward_s[which] += seconds;
+    } else {
+        int behind = index > ready[which];
+        *(sums ? &rank->sum_s[behind] : &rank->backward_s[which][behind]) += seconds;
+    }
+}
+
 /* Give every second of the run to a phase. */
 static void attribute(const cvy_schedule *s, const cvy_simulated *run, cvy_priced_rank *rank)
 {
-    cursor c = {.at = 0};
+    int at = 0, ready[2];
     double given = 0.0;
+    find_ready(s, ready);
     for (int i = 0; i < s->steps; i++) {
-        double seconds = run->end_s[i] - run->start_s[i];
-        if (s->step[i].stream != 0) {
-            double out = find_uncovered(s, run, &c, run->start_s[i], run->end_s[i]);
-            rank->hidden_s += seconds - out;
+        double seconds = run->end_s[i] - run->start_s[i], times = rank->times[i];
+        if (s->step[i].stream != CVY_STREAM_MAIN && seconds > 0.0) {
+            double out = find_uncovered(s, run, &at, run->start_s[i], run->end_s[i]);
+            rank->hidden_s += (seconds - out) * times;
             seconds = out;
         }
-        rank->part_s[s->step[i].phase] += seconds;
+        rank->part_s[s->step[i].phase] += seconds * times;
+        rank->error_s += seconds * times * s->step[i].estimate_error;
+        add_to_stage(s, i, seconds, ready, rank);
         given += seconds;
     }
     rank->part_s[CVY_TIME_WAIT] += run->makespan_s > given ? run->makespan_s - given : 0.0;
+    for (int part = 0; part < CVY_TIME_PARTS; part++) {
+        rank->iteration_s += rank->part_s[part];
+    }
 }
 
 static cvy_status lay_out(const cvy_pricing *pricing, cvy_priced_rank *rank)
@@ -131,8 +169,6 @@ static cvy_status lay_out(const cvy_pricing *pricing, cvy_priced_rank *rank)
     for (int i = 0; i < s->steps; i++) {
         rank->start_s[i] = run.start_s[i];
     }
-    rank->iteration_s = run.makespan_s;
-    rank->forward_s = rank->backward < s->steps ? run.start_s[rank->backward] : run.makespan_s;
     attribute(s, &run, rank);
     return CVY_OK;
 }
@@ -141,10 +177,13 @@ cvy_status cvy_price_rank(cvy_pricing *pricing, int64_t rank, cvy_priced_rank *r
 {
     cvy_plan_options options = describe_plan(pricing, rank);
     cvy_priced_rank priced = {.rank = rank};
+    int64_t stage = cvy_mesh_coordinate(&pricing->distribution->strategy.mesh, rank, CVY_AXIS_STAGE);
     cvy_status status = cvy_plan_create(pricing->oracle->model, &options, &priced.plan);
     CVY_TRY_GOTO(status, done, status);
-    cvy_price_steps(pricing, &priced);
+    CVY_TRY_GOTO(status, done, cvy_price_count(pricing, &priced));
+    CVY_TRY_GOTO(status, done, cvy_price_steps(pricing, &priced));
     CVY_TRY_GOTO(status, done, lay_out(pricing, &priced));
+    cvy_price_memory(pricing, stage, &priced);
     *rank_out = priced;
     priced = (cvy_priced_rank){0};
 done:

@@ -1,43 +1,54 @@
 /* Seconds of each step: kernels and local moves by the device, exchanges by the links. Control takes none. */
+#include "base/memory.h"
 #include "oracle/estimate_internal.h"
 
-bool cvy_step_passes_stages(const cvy_schedule *s, const cvy_step *step)
+/* Give an array room for more; what was in it is lost. */
+static cvy_status make_room(void **array, int *room, int count, size_t size)
 {
-    if (step->kind != CVY_STEP_EXCHANGE) {
-        return false;
+    if (count > *room) {
+        cvy_free(*array);
+        *room = 0;
+        *array = cvy_calloc((size_t)count, size);
+        if (!*array) {
+            return CVY_ERR_MEMORY;
+        }
+        *room = count;
     }
-    const cvy_exchange *exchange = &s->exchange[step->exchange];
-    return exchange->messages > 0 && s->message[exchange->first_message].peer_offset[CVY_AXIS_STAGE] != 0;
+    return CVY_OK;
 }
 
-/* Elements are priced as floats in plans; on the wire they have the device's size. */
+/* Plans are of floats; activations and gradients have the device's size on the wire, statistics stay floats. */
 static double get_wire_factor(const cvy_pricing *pricing, const cvy_schedule *s, const cvy_step *step)
 {
-    const cvy_buffer *buffer = step->uses ? &s->buffer[s->use[step->first_use].buffer] : NULL;
-    bool activation = buffer && buffer->tensor.dtype == CVY_F32;
-    return activation ? cvy_compute_element_bytes(pricing->oracle->compute) / (double)sizeof(float) : 1.0;
+    const cvy_buffer *buffer = &s->buffer[s->use[step->first_use].buffer];
+    bool counts = buffer->tensor.dtype == CVY_F32 && buffer->content != CVY_CONTENT_SAVED;
+    return counts ? cvy_compute_element_bytes(pricing->oracle->compute) / (double)sizeof(float) : 1.0;
 }
 
-static double count_sent(const cvy_pricing *pricing, const cvy_schedule *s, const cvy_step *step)
+/*
+ * Of each buffer, the parameters whose gradients lie on its memory: what a framework packs to exchange that. A gradient
+ * in several formats counts once.
+ */
+static cvy_status count_tensors(cvy_oracle *o, const cvy_schedule *s)
 {
-    const cvy_exchange *exchange = &s->exchange[step->exchange];
-    double bytes = step->kind == CVY_STEP_COLLECTIVE ? (double)exchange->bytes : 0.0;
-    for (int i = 0; i < exchange->messages; i++) {
-        const cvy_message *message = &s->message[exchange->first_message + i];
-        bytes += message->receive ? 0.0 : (double)message->bytes;
+    int parameters = o->model->parameters;
+    void *room = o->tensors;
+    cvy_status status = make_room(&room, &o->tensor_buffers, s->buffers + parameters, sizeof *o->tensors);
+    o->tensors = room;
+    CVY_TRY(status);
+    int *last = o->tensors + s->buffers; /* where the parameter's gradient was found, and 1 */
+    for (int i = 0; i < s->buffers + parameters; i++) {
+        o->tensors[i] = 0;
     }
-    return bytes * get_wire_factor(pricing, s, step);
-}
-
-/* Gradients of one exchange: how many tensors are packed for it. */
-static int count_tensors(const cvy_schedule *s, const cvy_step *step)
-{
-    int tensors = 0;
     for (int i = 0; i < s->buffers; i++) {
-        tensors += s->buffer[i].content == CVY_CONTENT_GRADIENT && s->buffer[i].parameter >= 0 &&
-                   cvy_schedule_root(s, i) == cvy_schedule_root(s, s->use[step->first_use].buffer);
+        const cvy_buffer *buffer = &s->buffer[i];
+        int root = cvy_schedule_root(s, i);
+        if (buffer->content == CVY_CONTENT_GRADIENT && buffer->parameter >= 0 && last[buffer->parameter] != root + 1) {
+            last[buffer->parameter] = root + 1;
+            o->tensors[root]++;
+        }
     }
-    return tensors;
+    return CVY_OK;
 }
 
 /* Sums of input gradients of which the framework exchanges a rank's share alone. */
@@ -46,46 +57,55 @@ static bool sums_share(const cvy_pricing *pricing, const cvy_step *step, const c
     const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
     const cvy_exchange *exchange = &s->exchange[step->exchange];
     return pricing->oracle->machine->execution.shard_sums && step->phase == CVY_PHASE_REDISTRIBUTE &&
-           step - s->step >= rank->backward && exchange->collective == CVY_COLLECTIVE_ALL_REDUCE &&
+           !rank->forward[step - s->step] && exchange->collective == CVY_COLLECTIVE_ALL_REDUCE &&
            exchange->axes == CVY_AXIS_BIT(CVY_AXIS_CHANNEL);
 }
 
-static cvy_network_cost estimate_exchange(cvy_pricing *pricing, const cvy_step *step, const cvy_priced_rank *rank)
+/* Messages with the bytes that they have on the wire. */
+static cvy_status estimate_messages(cvy_pricing *pricing, const cvy_step *step, const cvy_schedule *s,
+                                    cvy_network_cost *cost)
+{
+    cvy_oracle *o = pricing->oracle;
+    const cvy_exchange *exchange = &s->exchange[step->exchange];
+    double factor = get_wire_factor(pricing, s, step);
+    void *room = o->message;
+    cvy_status status = make_room(&room, &o->messages, exchange->messages, sizeof *o->message);
+    o->message = room;
+    CVY_TRY(status);
+    for (int i = 0; i < exchange->messages; i++) {
+        o->message[i] = s->message[exchange->first_message + i];
+        o->message[i].bytes = (int64_t)((double)o->message[i].bytes * factor);
+    }
+    cvy_network_estimate_messages(&pricing->network, o->message, exchange->messages,
+                                  cvy_network_traffic(step->phase, exchange->axes), cost);
+    return CVY_OK;
+}
+
+static void estimate_collective(cvy_pricing *pricing, const cvy_step *step, const cvy_priced_rank *rank, double bytes,
+                                cvy_network_cost *cost)
 {
     const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
     const cvy_exchange *exchange = &s->exchange[step->exchange];
-    cvy_network_cost cost;
     cvy_network_request request = {.collective = exchange->collective,
                                    .axes = exchange->axes,
                                    .traffic = cvy_network_traffic(step->phase, exchange->axes),
-                                   .bytes = (double)exchange->bytes * get_wire_factor(pricing, s, step)};
-    if (step->kind == CVY_STEP_EXCHANGE) {
-        cvy_network_estimate_messages(&pricing->network, s->message + exchange->first_message, exchange->messages,
-                                      request.traffic, &cost);
-        return cost;
-    }
-    if (sums_share(pricing, step, rank)) {
-        request.bytes /= (double)pricing->distribution->strategy.mesh.size[CVY_AXIS_CHANNEL];
-    }
+                                   .bytes = bytes};
     if (step->phase == CVY_PHASE_GRADIENT_EXCHANGE) {
+        int root = cvy_schedule_root(s, s->use[step->first_use].buffer);
         request.leaders = cvy_strategy_is_among(pricing->oracle->machine->execution.leader_exchange, pricing->family);
-        request.tensors = count_tensors(s, step) * (request.leaders ? 2 : 1); /* leaders pack them once more */
+        request.tensors = pricing->oracle->tensors[root] * (request.leaders ? 2 : 1); /* leaders pack once more */
     }
-    cvy_network_estimate_collective(&pricing->network, &request, &cost);
-    return cost;
+    cvy_network_estimate_collective(&pricing->network, &request, cost);
 }
 
-/* A transfer between stages is laid out with the other stages, not here: its seconds are those of the link. */
-static void note_stage_transfer(const cvy_schedule *s, cvy_step *step, cvy_priced_rank *rank)
+/* Bytes that one rank sends: of messages those that go out; of collectives as cvy_exchange counts them. */
+static double count_bytes(const cvy_pricing *pricing, const cvy_step *step, const cvy_priced_rank *rank)
 {
-    const cvy_message *message = &s->message[s->exchange[step->exchange].first_message];
-    int offset = message->peer_offset[CVY_AXIS_STAGE];
-    if (!message->receive && offset > 0) {
-        rank->send_s += step->estimate_s;
-    } else if (message->receive && offset > 0) {
-        rank->return_s += step->estimate_s;
-    }
-    step->estimate_s = 0.0;
+    const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
+    const cvy_exchange *exchange = &s->exchange[step->exchange];
+    double bytes = (double)exchange->bytes * get_wire_factor(pricing, s, step);
+    double parts = (double)pricing->distribution->strategy.mesh.size[CVY_AXIS_CHANNEL];
+    return sums_share(pricing, step, rank) ? bytes / parts : bytes;
 }
 
 /*
@@ -97,20 +117,37 @@ static double find_line_error(const cvy_network_cost *cost)
     return cost->rule && cost->rule->bandwidth_Bps > 0.0 ? 0.1 : 0.5;
 }
 
-static void price_exchange(cvy_pricing *pricing, cvy_step *step, cvy_priced_rank *rank)
+/* What passes between stages is noted where it is sent, so that it counts once. */
+static void note_transfer(const cvy_schedule *s, const cvy_step *step, cvy_priced_rank *rank)
+{
+    double *way = cvy_step_passes_forward(s, step) ? rank->send_s : rank->return_s;
+    way[step->micro_batch > 0] += step->estimate_s;
+}
+
+static cvy_status price_exchange(cvy_pricing *pricing, cvy_step *step, cvy_priced_rank *rank)
 {
     const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
-    cvy_network_cost cost = estimate_exchange(pricing, step, rank);
-    cvy_communication *sum = cvy_step_passes_stages(s, step) ? &rank->transfer : &rank->communication[step->phase];
-    sum->seconds += cost.seconds;
-    sum->latency_s += cost.latency_s;
-    sum->bytes += count_sent(pricing, s, step);
-    step->estimate_error = find_line_error(&cost);
-    step->estimate_s = cost.seconds;
-    if (cvy_step_passes_stages(s, step)) {
-        note_stage_transfer(s, step, rank);
+    double times = rank->times[step - s->step], bytes = count_bytes(pricing, step, rank);
+    bool passes = cvy_step_passes_stage(s, step);
+    cvy_communication *sum = passes ? &rank->transfer : &rank->communication[step->phase];
+    cvy_network_cost cost;
+    if (passes && s->message[s->exchange[step->exchange].first_message].receive) {
+        return CVY_OK;
     }
-    rank->error_s += step->estimate_s * step->estimate_error;
+    if (step->kind == CVY_STEP_EXCHANGE) {
+        CVY_TRY(estimate_messages(pricing, step, s, &cost));
+    } else {
+        estimate_collective(pricing, step, rank, bytes, &cost);
+    }
+    sum->seconds += cost.seconds * times;
+    sum->latency_s += cost.latency_s * times;
+    sum->bytes += bytes * times;
+    step->estimate_s = cost.seconds;
+    step->estimate_error = find_line_error(&cost);
+    if (passes) {
+        note_transfer(s, step, rank);
+    }
+    return CVY_OK;
 }
 
 static void price_kernel(const cvy_pricing *pricing, cvy_step *step, cvy_priced_rank *rank)
@@ -121,26 +158,21 @@ static void price_kernel(const cvy_pricing *pricing, cvy_step *step, cvy_priced_
     cvy_compute_estimate estimate = cvy_compute_estimate_op(pricing->oracle->compute, op, slices);
     step->estimate_s = estimate.seconds;
     step->estimate_error = estimate.error;
-    rank->compute_s += estimate.seconds;
-    rank->error_s += estimate.seconds * estimate.error;
-    rank->flop += cvy_op_flop(op);
+    rank->compute_s += estimate.seconds * rank->times[step - s->step];
+    rank->flop += cvy_op_flop(op) * rank->times[step - s->step];
 }
 
-void cvy_price_steps(cvy_pricing *pricing, cvy_priced_rank *rank)
+cvy_status cvy_price_steps(cvy_pricing *pricing, cvy_priced_rank *rank)
 {
     cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
-    rank->backward = s->steps;
+    CVY_TRY(count_tensors(pricing->oracle, s));
     for (int i = 0; i < s->steps; i++) {
         cvy_step *step = &s->step[i];
-        bool forward = step->phase == CVY_PHASE_IO || step->phase == CVY_PHASE_FORWARD ||
-                       step->phase == CVY_PHASE_HALO || step->phase == CVY_PHASE_REDISTRIBUTE;
-        if (!forward && rank->backward == s->steps) {
-            rank->backward = i;
-        }
         if (step->exchange >= 0) {
-            price_exchange(pricing, step, rank);
+            CVY_TRY(price_exchange(pricing, step, rank));
         } else if (step->op >= 0) {
             price_kernel(pricing, step, rank);
         }
     }
+    return CVY_OK;
 }

@@ -3,15 +3,25 @@
  * gives were measured of one ring or message that had its level for itself; who shares it has that share of them.
  */
 #include <math.h>
+#include <string.h>
 
 #include "oracle/network_internal.h"
+
+/* A rule of `tensorflow` holds for tensorflow-20.06, too. */
+static bool is_of_release(const cvy_collective_rule *rule, const char *release)
+{
+    size_t length = rule->release ? strlen(rule->release) : 0;
+    return length == 0 || (release && strncmp(release, rule->release, length) == 0 &&
+                           (release[length] == '\0' || release[length] == '-'));
+}
 
 const cvy_collective_rule *cvy_network_find_rule(const cvy_machine *machine, cvy_collective kind, cvy_traffic traffic,
                                                  int level, double bytes, int ranks)
 {
     for (int i = 0; i < machine->collectives; i++) {
         const cvy_collective_rule *rule = &machine->collective[i];
-        if (rule->collective == (int)kind && (rule->level == CVY_ANY || rule->level == level) &&
+        if (rule->collective == (int)kind && is_of_release(rule, machine->execution.release) &&
+            (rule->level == CVY_ANY || rule->level == level) &&
             (rule->traffic == CVY_ANY || rule->traffic == (int)traffic) &&
             (rule->up_to_bytes == 0 || bytes <= (double)rule->up_to_bytes) &&
             (rule->up_to_ranks == 0 || ranks <= rule->up_to_ranks)) {

@@ -16,7 +16,7 @@
 #include "oracle/mix.h"
 #include "oracle/search_internal.h"
 
-enum { SIMULATIONS = 64, MIXES = 2, RESCUES = 2 };
+enum { SIMULATIONS = 64, MIXES = 2, RESCUES = 2, HOPELESS = 4 };
 
 const char *const cvy_objective_names[] = {"time", "memory", "cost", NULL};
 
@@ -28,7 +28,8 @@ typedef struct searching {
     cvy_prospects prospects;
     cvy_search *search;
     int capacity;
-    double best;   /* of what fits, by the objective */
+    double best;   /* of what fits, by the objective; ... */
+    double best_s; /* ... and by seconds */
     int64_t spent; /* of estimates: a plan grows with the parts of a batch, but for a pipeline's */
 } searching;
 
@@ -60,6 +61,7 @@ static cvy_status append(searching *s, const cvy_estimate *estimate, double boun
     *candidate = (cvy_candidate){.estimate = *estimate, .bound_s = bound_s, .choices = choices};
     candidate->fits = estimate->feasible && (double)estimate->total_bytes <= s->prospects.limit_bytes;
     if (candidate->fits) {
+        s->best_s = fmin(s->best_s, estimate->iteration_s);
         s->best = fmin(s->best, cvy_objective_value(s->options->objective, estimate->iteration_s,
                                                     (double)estimate->total_bytes));
     }
@@ -115,13 +117,17 @@ static cvy_status bound_again(searching *s, cvy_configuration *c)
 
 /*
  * A configuration, and where it does not fit, lighter ones of it until one does. An estimate says by how much a bound
- * on bytes is short; lighter ones that would not fit if theirs were as short are passed over.
+ * on bytes is short; lighter ones that would not fit if theirs were as short are passed over, and so are those that
+ * take many times as long as what fits.
  */
 static cvy_status simulate_fitting(searching *s, const cvy_configuration *c)
 {
     cvy_configuration lighter = *c;
     int64_t bytes;
     CVY_TRY(simulate(s, c, &bytes));
+    if (c->bounded.iteration_s > HOPELESS * s->best_s) {
+        return CVY_OK;
+    }
     for (int tries = 0; tries < RESCUES && (double)bytes > s->prospects.limit_bytes && lighten(s, &lighter);) {
         double times = (double)bytes / lighter.bounded.memory_bytes;
         double before = lighter.bounded.memory_bytes;
@@ -315,7 +321,7 @@ cvy_status cvy_search_create(cvy_oracle *oracle, const cvy_search_options *optio
     CVY_REQUIRE(options->ranks <= cvy_machine_devices(machine), CVY_ERR_INPUT,
                 "%" PRId64 " ranks, machine %s has %" PRId64 " devices", options->ranks, machine->name,
                 cvy_machine_devices(machine));
-    searching s = {.oracle = oracle, .options = options, .best = INFINITY};
+    searching s = {.oracle = oracle, .options = options, .best = INFINITY, .best_s = INFINITY};
     int64_t limit = options->max_memory_bytes > 0 ? options->max_memory_bytes : machine->device.memory_bytes;
     s.prospects.options = options;
     s.prospects.limit_bytes = limit > 0 ? (double)limit : INFINITY;

@@ -12,9 +12,10 @@ cvy_status cvy_trace_take(cvy_trace *trace, cvy_pricing *pricing, cvy_priced_ran
     trace->distribution = pricing->distribution;
     pricing->distribution = NULL;
     for (int i = 0; i < count; i++) {
-        trace->rank[i] = (cvy_trace_rank){.plan = rank[i].plan, .rank = rank[i].rank, .start_s = rank[i].start_s};
+        trace->rank[i] = (cvy_trace_rank){
+            .plan = rank[i].plan, .rank = rank[i].rank, .times = rank[i].times, .start_s = rank[i].start_s};
         rank[i].plan = NULL;
-        rank[i].start_s = NULL;
+        rank[i].times = rank[i].start_s = NULL;
     }
     return CVY_OK;
 }
@@ -24,6 +25,7 @@ void cvy_trace_destroy(cvy_trace **trace)
     if (trace && *trace) {
         for (int i = 0; i < (*trace)->ranks; i++) {
             cvy_plan_destroy(&(*trace)->rank[i].plan);
+            cvy_free((*trace)->rank[i].times);
             cvy_free((*trace)->rank[i].start_s);
         }
         cvy_free((*trace)->rank);

@@ -154,6 +154,11 @@ static cvy_status check_parallel(const cvy_model *model, const cvy_plan_options 
     CVY_REQUIRE(!d || (d->model == model && d->options.batch == options->batch), CVY_ERR_ARG,
                 "a distribution of another model, or of a batch of %lld, expected %lld",
                 (long long)(d ? d->options.batch : 0), (long long)options->batch);
+    bool shared = d && d->strategy.mesh.size[CVY_AXIS_CHANNEL] * d->strategy.mesh.size[CVY_AXIS_STAGE] > 1;
+    CVY_REQUIRE(!shared || !options->training || cvy_optimizer_is_local(&options->optimizer), CVY_ERR_INFEASIBLE,
+                "norms of gradients (clipping, LARS, LAMB) where ranks share out parameters: along stage or channel");
+    CVY_REQUIRE(!options->parallel.shard_optimizer, CVY_ERR_INFEASIBLE,
+                "the state of the optimizer cannot be shared out over the sample axis yet");
     return CVY_OK;
 }
 

@@ -154,7 +154,8 @@ typedef struct cvy_plan {
  * @param[in]  options  copied
  * @param[out] plan_out released with cvy_plan_destroy(); untouched on failure
  * @retval CVY_ERR_ARG         a batch below 1, a rank that the mesh has not, a distribution of another model or batch
- * @retval CVY_ERR_INFEASIBLE  no backend runs a layer, or sizes overflow; the message names the layer
+ * @retval CVY_ERR_INFEASIBLE  norms of gradients where parameters are shared out, or sharded state of the optimizer;
+ *                             no backend runs a layer, or sizes overflow; the message names the layer
  */
 cvy_status cvy_plan_create(const cvy_model *model, const cvy_plan_options *options, cvy_plan **plan_out);
 

@@ -121,6 +121,10 @@ assert abs(plan["training_s"] / (3 * plan["epoch_s"]) - 1) < 1e-6
 assert abs(plan["price_usd"] / (2 * 3 * plan["training_s"] / 3600) - 1) < 1e-6
 END
 
+says 2 "--epochs needs --samples" "$convoy" plan resnet18 --machine dgx1-v100 --ranks 2 --epochs 3
+expect 0 "$convoy" plan resnet18 --machine dgx1-v100 --ranks 2 --strategy channel
+grep -Eq '^channel takes [0-9.]+ times as long as data \(' out || fail "channel is not held against data"
+
 # A timeline: a process for each stage, steps one after the other on each stream.
 expect 0 "$convoy" plan vgg11 --machine dgx1-v100 --ranks 2 --strategy pipeline,micro-batches=4 --batch 32 \
     --timeline trace.json
@@ -162,17 +166,14 @@ says 4 "cuts no layer" "$convoy" plan lenet5 --machine abci --strategy height=64
 printf 'schema: 1\nmodel: lenet5\n' >broken.yaml
 says 2 "broken.yaml:1: expected a plan, found no 'model-hash'" "$convoy" plan --plan broken.yaml
 says 2 "no-such.yaml" "$convoy" plan --plan no-such.yaml
+says 2 "--ranks: the plan of --plan has decided it" "$convoy" plan --plan saved.yaml --ranks 8
+says 2 "--batch: the plan of --plan has decided it" "$convoy" plan --plan saved.yaml --batch 16/rank
+says 2 "the plan is of another model than lenet5" "$convoy" plan lenet5 --plan saved.yaml
+expect 0 "$convoy" plan --plan saved.yaml --machine abci
+has out "on abci: "
 says 2 "at most 1000000 USD/h" "$convoy" plan lenet5 --machine abci --price 1e308USD/h
-
-# Beside a plan file an option may say what the file says, and nothing else; serial is one rank without --ranks.
-expect 0 "$convoy" plan lenet5 --machine abci --strategy serial --batch 8 --save saved.yaml
-expect 0 "$convoy" plan lenet5 --machine abci --ranks 4 --strategy data --batch 8 --save saved.yaml
-expect 0 "$convoy" plan lenet5 --machine knl --plan saved.yaml --ranks 4 --strategy sample=4 --batch 2/rank
-for option in "ranks 2" "batch 16" "precision fp16" "recompute all" "optimizer adam" "micro-batches 2" "bucket 1MB" \
-    "norm-axes sample" "strategy height=4"; do
-    # shellcheck disable=SC2086
-    says 2 "--${option% *}: the plan of saved.yaml has another" "$convoy" plan --plan saved.yaml --$option
-done
+expect 0 "$convoy" plan lenet5 --machine abci --strategy serial --batch 8
+has out "1 of 4,352"
 expect 4 "$convoy" plan resnet18 --machine abci --ranks 2 --max-memory 1MB
 [ "$(wc -l <err)" -eq 1 ] || fail "expected one line: $(cat err)"
 has err "fits 2 ranks of abci in no way"

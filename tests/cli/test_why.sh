@@ -38,7 +38,7 @@ forward = sum(layer["forward_s"] for layer in layers.values())
 assert abs(forward - plan["breakdown_s"]["forward"]) <= 0.02 * plan["breakdown_s"]["forward"]
 END
 expect 0 "$convoy" why vgg11 --machine abci --ranks 2 --strategy pipeline,micro-batches=4
-has out "figures of a micro-batch, 4 of them an iteration"
+has out "local outputs are a micro-batch's, of 4 in an iteration"
 grep -q '^stage 1$' out || fail "no second stage"
 says 4 "needs a batch of at least 4" "$convoy" why lenet5 --machine abci --ranks 4 --strategy data --batch 2
 

@@ -47,7 +47,7 @@ static const char everything[] =
     "  - {collective: all-reduce, algorithm: double-tree, level: outer, up-to: 4 MB, up-to-ranks: 64, call: 7 us,\n"
     "     for: gradients, latency: 9 us, bandwidth: 6 GB/s}\n"
     "  - {collective: all-to-all, algorithm: pairwise, level: any}\n"
-    "  - {collective: point-to-point, level: inner, for: space, call: 3 us, rails: 2}\n"
+    "  - {collective: point-to-point, level: inner, for: space, call: 3 us, rails: 2, release: q}\n"
     "nccl: {pcie: yes, ampere: yes, amd: yes, channels: 4}\n"
     "storage: {read: 1 GB/s, total: 20 GB/s}\n"
     "execution: {framework: f 1.0, release: r 2, fuse: none, overlap: yes, bucket: 25 MiB, pack: 42 us,\n"
@@ -114,7 +114,10 @@ static void assert_same_links(const cvy_machine *a, const cvy_machine *b)
         assert_true(x->staged_latency_s == y->staged_latency_s && x->staged_Bps == y->staged_Bps);
     }
     assert_int_equal(a->collectives, b->collectives);
-    assert_memory_equal(a->collective, b->collective, sizeof a->collective);
+    for (int i = 0; i < a->collectives; i++) {
+        assert_memory_equal(&a->collective[i], &b->collective[i], offsetof(cvy_collective_rule, release));
+        assert_same_text(a->collective[i].release, b->collective[i].release);
+    }
     assert_true(a->nccl.pcie == b->nccl.pcie && a->nccl.ampere == b->nccl.ampere && a->nccl.amd == b->nccl.amd);
     assert_int_equal(a->nccl.channels, b->nccl.channels);
 }
@@ -194,6 +197,7 @@ static void test_every_key_arrives(void **state)
     assert_true(m->collective[0].traffic == CVY_TRAFFIC_GRADIENTS && m->collective[1].traffic == CVY_ANY);
     assert_true(m->collective[2].algorithm == CVY_ANY && m->collective[2].traffic == CVY_TRAFFIC_SPACE);
     assert_true(m->collective[2].rails == 2 && m->collective[0].rails == 0);
+    assert_true(m->collective[0].release == NULL && strcmp(m->collective[2].release, "q") == 0);
     assert_true(m->nccl.pcie && m->nccl.ampere && m->nccl.amd && m->nccl.channels == 4);
     assert_true(m->storage.total_Bps == 2e10 && m->execution.bucket_bytes == 25 * 1048576);
     assert_int_equal(m->execution.managed_memory, 1u << CVY_STRATEGY_SPATIAL | 1u << CVY_STRATEGY_FILTER);
@@ -352,7 +356,7 @@ static void test_a_path_comes_first_and_a_wrong_name_is_told(void **state)
     assert_int_equal(cvy_status_exit_code(CVY_ERR_INPUT), 2);
 }
 
-/* Behind a colon stands a release that the file has efficiencies of. */
+/* Behind a colon stands a release that the file has efficiencies, or rules of collectives, of. */
 static void test_a_release_is_asked_for_by_name(void **state)
 {
     char name[300];
@@ -362,9 +366,12 @@ static void test_a_release_is_asked_for_by_name(void **state)
     assert_int_equal(cvy_machine_open(name, &machine), CVY_OK);
     assert_string_equal(machine->execution.release, "r 2");
     cvy_machine_destroy(&machine);
+    snprintf(name, sizeof name, "%s:q", test_path(*state, "m.yaml"));
+    assert_int_equal(cvy_machine_open(name, &machine), CVY_OK);
+    cvy_machine_destroy(&machine);
     snprintf(name, sizeof name, "%s:r 3", test_path(*state, "m.yaml"));
     assert_int_equal(cvy_machine_open(name, &machine), CVY_ERR_INPUT);
-    assert_string_equal(cvy_error_message(), "machine all: no release 'r 3', expected one of r 2");
+    assert_string_equal(cvy_error_message(), "machine all: no release 'r 3', expected one of r 2, q");
     assert_int_equal(cvy_machine_open("here:r", &machine), CVY_ERR_INPUT);
     assert_string_equal(cvy_error_message(),
                         "machine here: no release 'r', expected none, it tells of no software");

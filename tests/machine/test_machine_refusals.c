@@ -72,7 +72,7 @@ static const struct {
     {"summary: s\n", "summary: \"a\\tb\"\n", 2, "summary: expected a line of 1 to 200 bytes, no control characters"},
     {"summary: s\n", "summary: ''\n", 2, "summary: expected a line of 1 to 200 bytes, no control characters"},
     {"overlap: yes", "fuse: all", 18, "execution: fuse: found 'all', expected one of relu, none"},
-    {"overlap: yes", "release: r", 18, "execution: release: no efficiency is of 'r'"},
+    {"overlap: yes", "release: r", 18, "execution: release: no efficiency and no rule of collectives is of 'r'"},
     {"{overlap: yes, managed-memory: [filter]}", "[]", 18, "execution: expected a mapping"},
     {"overlap: yes", "overlap: maybe", 18, "execution: overlap: found 'maybe', expected yes or no"},
     {"[filter]", "[filtre]", 18, "execution: managed-memory: unknown 'filtre'; did you mean 'filter'?"},

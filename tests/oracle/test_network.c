@@ -182,6 +182,27 @@ static void test_rules_apply_in_their_order(void **state)
     assert_null(estimate(&machine, make_mesh(17, 1, 1, 1), request).rule);
 }
 
+/* Of rules of releases those hold whose release runs, or begins what runs before a hyphen, and those of none. */
+static void test_rules_of_other_releases_are_passed_over(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *runs;
+        int rule;
+    } expected[] = {{NULL, 2}, {"tensorflow-19.07-xla", 0}, {"tensorflow-19.07", 0}, {"tensorflow", 1},
+                    {"tensorflow-19.071", 1}, {"tensorflow2", 2}, {"tensor", 2}};
+    cvy_machine machine = make_machine();
+    add_rule(&machine, CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_RING)->release = "tensorflow-19.07";
+    add_rule(&machine, CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_RING)->release = "tensorflow";
+    add_rule(&machine, CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_NCCL);
+    cvy_network_request request = {.collective = CVY_COLLECTIVE_ALL_REDUCE, .axes = SAMPLE, .bytes = 1000};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        machine.execution.release = expected[i].runs;
+        assert_ptr_equal(estimate(&machine, make_mesh(4, 1, 1, 1), request).rule,
+                         &machine.collective[expected[i].rule]);
+    }
+}
+
 /* NCCL's model of 16 ranks on 4 nodes, one ring at a link a node, and of 4 in a node at 10 GB/s. */
 static void test_nccl_counts_nodes(void **state)
 {
@@ -254,6 +275,7 @@ int main(void)
         cmocka_unit_test(test_leaders),
         cmocka_unit_test(test_pairs_cross_all_at_once),
         cmocka_unit_test(test_rules_apply_in_their_order),
+        cmocka_unit_test(test_rules_of_other_releases_are_passed_over),
         cmocka_unit_test(test_nccl_counts_nodes),
         cmocka_unit_test(test_space_is_staged),
         cmocka_unit_test(test_what_steps_are_for),

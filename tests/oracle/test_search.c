@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "bound_machine.h"
 #include "oracle/search.h"
 
@@ -241,6 +242,29 @@ static void test_more_ranks_than_devices_are_refused(void **state)
     cvy_model_destroy(&model);
 }
 
+/* At every fourth place or so, later ones farther apart. */
+static void test_running_out_of_memory_is_told(void **state)
+{
+    (void)state;
+    cvy_machine machine = make_bound_machine();
+    cvy_model *model = open_model("lenet5");
+    cvy_oracle_options options = make_options(16);
+    cvy_oracle *oracle = NULL;
+    cvy_status status = CVY_ERR_MEMORY;
+    assert_int_equal(cvy_oracle_create(model, &machine, &options, &oracle), CVY_OK);
+    for (int64_t i = 0; status != CVY_OK; i += 4 + i / 4) {
+        cvy_search *search = NULL;
+        cvy_memory_fail_after(i);
+        status = cvy_search_create(oracle, &(cvy_search_options){.ranks = 4, .mix = true}, &search);
+        cvy_memory_fail_after(-1);
+        assert_true(status == CVY_OK || status == CVY_ERR_MEMORY);
+        assert_true((status == CVY_OK) == (search != NULL));
+        cvy_search_destroy(&search);
+    }
+    cvy_oracle_destroy(&oracle);
+    cvy_model_destroy(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_the_front_is_beaten_by_nothing),
         cmocka_unit_test(test_what_cannot_be_is_listed_with_its_reason),
         cmocka_unit_test(test_more_ranks_than_devices_are_refused),
+        cmocka_unit_test(test_running_out_of_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

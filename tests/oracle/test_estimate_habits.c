@@ -1,0 +1,251 @@
+/*
+ * Habits of frameworks, one at a time: what each adds to an iteration, by hand, is its difference to the same iteration
+ * without it. The machine is that of estimate_world.h.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "estimate_world.h"
+
+/* Seconds of kernels and local steps, by their trace. */
+static double sum_kernels(asked *a)
+{
+    cvy_trace *trace = trace_now(a);
+    const cvy_schedule *s = &trace->rank[0].plan->schedule[CVY_SCHEDULE_TRAIN];
+    double sum = 0.0;
+    for (int i = 0; i < s->steps; i++) {
+        sum += s->step[i].op >= 0 ? s->step[i].estimate_s : 0.0;
+    }
+    cvy_trace_destroy(&trace);
+    return sum;
+}
+
+/* All layers but the input are functions. The host runs ahead, and counts where it takes longer than the device. */
+static void test_the_host_shows_where_it_is_slower(void **state)
+{
+    (void)state;
+    asked a;
+    open_asked(&a, "lenet5", "serial", 1, 64);
+    double kernels = sum_kernels(&a), functions = a.model->layers - 1;
+    a.machine.execution.layer_host_s = 0.5 * kernels / functions;
+    assert_close(estimate_feasible(&a).iteration_s, kernels, 1e-9);
+    a.machine.execution.layer_host_s = 3.0 * kernels / functions;
+    assert_close(estimate_feasible(&a).iteration_s, 3.0 * kernels, 1e-9);
+    /* Twice as many functions run where the batch goes in two parts. */
+    read_strategy(&a, "serial,micro-batches=2", 1);
+    assert_close(estimate_feasible(&a).iteration_s, 6.0 * kernels, 1e-9);
+    close_asked(&a);
+}
+
+/* Exchanges between layers make it wait each time: all of it is added, a third of it to forward. */
+static void test_the_host_adds_up_where_layers_exchange(void **state)
+{
+    (void)state;
+    asked a;
+    open_asked(&a, "lenet5", "height=2", 2, 64);
+    cvy_estimate without = estimate_feasible(&a);
+    double functions = a.model->layers - 1;
+    a.machine.execution.layer_host_s = 1e-4;
+    cvy_estimate with = estimate_feasible(&a);
+    assert_close(with.iteration_s - without.iteration_s, 1e-4 * functions, 1e-9);
+    assert_close(with.part_s[CVY_PHASE_FORWARD] - without.part_s[CVY_PHASE_FORWARD], 1e-4 * functions / 3.0, 1e-9);
+    close_asked(&a);
+}
+
+/* Each gather of forward over the channels joins, and backward cuts, a piece a rank. */
+static void test_pieces_take_the_host(void **state)
+{
+    (void)state;
+    asked a;
+    open_asked(&a, "lenet5", "filter", 2, 8);
+    a.machine.execution.whole_channels = a.machine.execution.whole_dense = true;
+    cvy_estimate without = estimate_feasible(&a);
+    a.machine.execution.slice_host_s = 1e-3;
+    cvy_estimate with = estimate_feasible(&a);
+    /* LeNet-5's two convolutions, each gathered from two ranks. */
+    assert_close(with.iteration_s - without.iteration_s, 2 * 2 * 1e-3, 1e-9);
+    close_asked(&a);
+}
+
+/* Eight tensors (4 layers with weights and bias) go into buckets and out of them; leaders do it once more. */
+static void test_packing_counts_tensors_in_and_out(void **state)
+{
+    (void)state;
+    asked a;
+    open_asked(&a, "lenet5", "data", 8, 64);
+    for (int bucket = 0; bucket <= 100000; bucket += 50000) {
+        a.machine.execution.bucket_bytes = bucket;
+        a.machine.execution.pack_s = 0.0;
+        a.machine.execution.leader_exchange = 0;
+        double without = estimate_feasible(&a).iteration_s;
+        a.machine.execution.pack_s = 1e-3;
+        assert_close(estimate_feasible(&a).iteration_s - without, 2 * 8 * 1e-3, 1e-9);
+        a.machine.execution.pack_s = 0.0;
+        a.machine.execution.leader_exchange = 1u << CVY_STRATEGY_DATA;
+        without = estimate_feasible(&a).iteration_s;
+        a.machine.execution.pack_s = 1e-3;
+        assert_close(estimate_feasible(&a).iteration_s - without, 2 * 2 * 8 * 1e-3, 1e-9);
+    }
+    close_asked(&a);
+}
+
+/* 64 samples of 1x28x28 floats are 200,704 bytes. */
+static void test_input_between_steps(void **state)
+{
+    (void)state;
+    const double bytes = 64.0 * 28 * 28 * 4;
+    asked a;
+    open_asked(&a, "lenet5", "data", 8, 64);
+    double without = estimate_feasible(&a).iteration_s;
+    a.machine.storage.read_Bps = 1e6;
+    assert_close(estimate_feasible(&a).iteration_s, without, 1e-12); /* hidden */
+    a.machine.execution.staging = CVY_STAGING_EACH;
+    cvy_estimate e = estimate_feasible(&a); /* two nodes read */
+    assert_close(e.part_s[CVY_PHASE_IO], bytes / 2e6, 1e-9);
+    assert_close(e.iteration_s, without + bytes / 2e6, 1e-9);
+    a.machine.storage.total_Bps = 0.5e6;
+    assert_close(estimate_feasible(&a).part_s[CVY_PHASE_IO], bytes / 0.5e6, 1e-9);
+    a.machine.storage.total_Bps = 0.0;
+    read_strategy(&a, "filter", 2); /* each needs all of it */
+    assert_close(estimate_feasible(&a).part_s[CVY_PHASE_IO], 2.0 * bytes / 1e6, 1e-9);
+    read_strategy(&a, "height=2", 2); /* each its half */
+    assert_close(estimate_feasible(&a).part_s[CVY_PHASE_IO], bytes / 1e6, 1e-9);
+    a.machine.execution.staging = CVY_STAGING_LEADER; /* one reads, and sends 10 GB/s, 1 us */
+    cvy_collective_rule *rule = add_rule(&a.machine, CVY_COLLECTIVE_BROADCAST, CVY_ALGORITHM_TREE);
+    rule->call_s = 0.0;
+    assert_close(estimate_feasible(&a).part_s[CVY_PHASE_IO], bytes / 1e6 + 1e-6 + bytes / 10e9, 1e-9);
+    read_strategy(&a, "stage=2,micro-batches=4", 2); /* the first stage alone, nobody to tell */
+    assert_close(estimate_feasible(&a).part_s[CVY_PHASE_IO], bytes / 1e6, 1e-9);
+    close_asked(&a);
+}
+
+/* sqrt(2 ln 8) deviations; groups apart by their share of computing, times sqrt(log2 of them). */
+static void test_waiting_for_the_slowest(void **state)
+{
+    (void)state;
+    asked a;
+    open_asked(&a, "lenet5", "sample=4,height=2", 8, 64);
+    double kernels = sum_kernels(&a);
+    cvy_estimate without = estimate_feasible(&a);
+    a.machine.device.spread = 0.1;
+    cvy_estimate with = estimate_feasible(&a);
+    assert_close(with.part_s[CVY_TIME_WAIT], 0.1 * sqrt(2.0 * log(8.0)) * kernels, 1e-9);
+    assert_close(with.iteration_s - without.iteration_s, with.part_s[CVY_TIME_WAIT], 1e-9);
+    a.machine.device.spread = 0.0;
+    a.machine.execution.leader_input = 1u << CVY_STRATEGY_DATA_SPATIAL;
+    a.machine.execution.leader_skew = 0.3;
+    with = estimate_feasible(&a);
+    double computing = without.part_s[CVY_PHASE_FORWARD] + without.part_s[CVY_PHASE_BACKWARD] +
+                       without.part_s[CVY_PHASE_UPDATE];
+    assert_close(with.part_s[CVY_TIME_WAIT], 0.3 * computing * sqrt(2.0), 1e-9);
+    close_asked(&a);
+}
+
+/* Buffers of more than 1 MB, at 1 GB/s: a plain loop over the plan. */
+static void test_managed_memory_pages_large_tensors(void **state)
+{
+    (void)state;
+    asked a;
+    double bytes = 0.0;
+    open_asked(&a, "lenet5", "height=2", 2, 256);
+    cvy_estimate without = estimate_feasible(&a);
+    cvy_trace *trace = trace_now(&a);
+    const cvy_schedule *s = &trace->rank[0].plan->schedule[CVY_SCHEDULE_TRAIN];
+    for (int i = 0; i < s->buffers; i++) {
+        bytes += s->buffer[i].bytes > 1000000 ? (double)s->buffer[i].bytes : 0.0;
+    }
+    cvy_trace_destroy(&trace);
+    a.machine.execution.managed_over_bytes = 1000000;
+    a.machine.execution.managed_Bps = 1e9;
+    assert_false(estimate_feasible(&a).managed_memory);
+    a.machine.execution.managed_memory = 1u << CVY_STRATEGY_SPATIAL;
+    cvy_estimate with = estimate_feasible(&a);
+    assert_true(with.managed_memory && bytes > 0.0);
+    assert_close(with.part_s[CVY_PHASE_IO], bytes / 1e9, 1e-9);
+    assert_close(with.iteration_s, without.iteration_s + bytes / 1e9, 1e-9);
+    close_asked(&a);
+}
+
+/* What libraries take is part of the memory, and of whether it fits. */
+static void test_reserved_memory_counts(void **state)
+{
+    (void)state;
+    asked a;
+    open_asked(&a, "lenet5", "serial", 1, 8);
+    cvy_estimate without = estimate_feasible(&a);
+    a.machine.execution.reserved_bytes = 16000000000 - without.total_bytes;
+    cvy_estimate with = estimate_feasible(&a);
+    assert_true(with.memory_bytes[CVY_MEMORY_RUNTIME] == a.machine.execution.reserved_bytes && !with.over_memory);
+    assert_int_equal(with.total_bytes, 16000000000);
+    a.machine.execution.reserved_bytes++;
+    assert_true(estimate_feasible(&a).over_memory);
+    close_asked(&a);
+}
+
+/* Made whole at once, the second convolution's gradient to its input is a sum over the ranks: a share of its bytes. */
+static void test_sums_by_shares(void **state)
+{
+    (void)state;
+    asked a;
+    open_asked(&a, "lenet5", "filter", 2, 8);
+    a.machine.execution.whole_channels = a.machine.execution.whole_dense = true;
+    double all = estimate_feasible(&a).sent_bytes;
+    a.machine.execution.shard_sums = true;
+    double shares = estimate_feasible(&a).sent_bytes;
+    /* 8 samples of 20x12x12 floats, of which half is left out. */
+    assert_close(all - shares, 8.0 * 20 * 12 * 12 * 4 / 2.0, 1e-9);
+    close_asked(&a);
+}
+
+/* The framework makes activations again, whatever is asked for: as if it had been. */
+static void test_recomputation_is_the_frameworks(void **state)
+{
+    (void)state;
+    asked a;
+    open_asked(&a, "resnet18:size=64", "data", 2, 16);
+    cvy_estimate none = estimate_feasible(&a);
+    a.question.recompute = CVY_RECOMPUTE_ALL;
+    cvy_estimate asked_for = estimate_feasible(&a);
+    a.question.recompute = CVY_RECOMPUTE_NONE;
+    a.machine.execution.recompute = 1u << CVY_STRATEGY_DATA;
+    cvy_estimate habit = estimate_feasible(&a);
+    assert_true(none.part_s[CVY_PHASE_RECOMPUTE] == 0.0 && habit.part_s[CVY_PHASE_RECOMPUTE] > 0.0);
+    assert_true(habit.iteration_s == asked_for.iteration_s && habit.total_bytes == asked_for.total_bytes);
+    assert_true(habit.total_bytes < none.total_bytes);
+    close_asked(&a);
+}
+
+/* Statistics over what shares a sample are exchanged, 20 norms there and back; a rank's own are not. */
+static void test_local_norms_exchange_nothing(void **state)
+{
+    (void)state;
+    asked a;
+    open_asked(&a, "resnet18:size=64", "height=2", 2, 4);
+    double shared = estimate_feasible(&a).communication[CVY_PHASE_REDISTRIBUTE].latency_s;
+    a.machine.execution.local_norms = true;
+    double own = estimate_feasible(&a).communication[CVY_PHASE_REDISTRIBUTE].latency_s;
+    assert_true(shared > own + 20 * 1e-6);
+    close_asked(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_host_shows_where_it_is_slower),
+        cmocka_unit_test(test_the_host_adds_up_where_layers_exchange),
+        cmocka_unit_test(test_pieces_take_the_host),
+        cmocka_unit_test(test_packing_counts_tensors_in_and_out),
+        cmocka_unit_test(test_input_between_steps),
+        cmocka_unit_test(test_waiting_for_the_slowest),
+        cmocka_unit_test(test_managed_memory_pages_large_tensors),
+        cmocka_unit_test(test_reserved_memory_counts),
+        cmocka_unit_test(test_sums_by_shares),
+        cmocka_unit_test(test_recomputation_is_the_frameworks),
+        cmocka_unit_test(test_local_norms_exchange_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
