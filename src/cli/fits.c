@@ -193,7 +193,7 @@ static cvy_status judge(const cli_problem *problem, const cvy_strategy *strategy
                               problem->model_text, unit, text);
 }
 
-static cvy_status answer(const cli_problem *problem)
+static cvy_status answer(cli_problem *problem)
 {
     char text[CLI_STRATEGY_TEXT];
     cvy_strategy strategy;
@@ -215,20 +215,7 @@ static cvy_status answer(const cli_problem *problem)
 
 static cvy_status run_fits(const cli_command *command, int argc, char **argv)
 {
-    cli_options options = cli_options_init;
-    cvy_parsed_options parsed;
-    cli_problem problem = {.options = NULL};
-    cvy_status status = cli_parse(command, argc, argv, &options, &parsed);
-    if (status != CVY_OK || parsed.help) {
-        goto done;
-    }
-    CVY_TRY_GOTO(status, done, cli_problem_open(command, &options, parsed.operands ? parsed.operand[0] : NULL, 1,
-                                                &problem));
-    status = answer(&problem);
-done:
-    cli_problem_clear(&problem);
-    cvy_parsed_options_clear(&parsed);
-    return status;
+    return cli_problem_run(command, argc, argv, 1, answer);
 }
 
 const cli_command cli_fits = {

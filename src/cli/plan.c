@@ -1,27 +1,5 @@
 /* convoy plan: which way to train a model on a machine, how long it takes, what it needs and what limits it. */
-#include <stdio.h>
-
-#include "base/json.h"
 #include "cli/plan_output.h"
-
-static cvy_status print_machines(bool json)
-{
-    enum { INDENT = 15 };
-    cvy_machine_names names = {0};
-    CVY_TRY(cvy_machine_list(&names));
-    json_t *list = json ? json_array() : NULL;
-    for (int i = 0; i < names.count; i++) {
-        const cvy_machine_entry *entry = &names.entry[i];
-        if (json) {
-            json_array_append_new(list, json_pack("{s:s, s:s}", "name", entry->name, "summary", entry->summary));
-        } else {
-            printf("%-*s", INDENT, entry->name);
-            cli_print_wrapped(INDENT, entry->summary);
-        }
-    }
-    cvy_machine_names_clear(&names);
-    return json ? cli_json_print(list) : CVY_OK;
-}
 
 static cvy_status show(const cli_problem *problem, const cli_answer *answer)
 {
@@ -37,31 +15,20 @@ static cvy_status show(const cli_problem *problem, const cli_answer *answer)
     return cli_answer_check(problem, answer);
 }
 
+static cvy_status answer(cli_problem *problem)
+{
+    cli_answer answer = {.oracle = NULL};
+    CVY_REQUIRE(problem->options->plan.epochs == 1 || problem->options->plan.samples, CVY_ERR_INPUT,
+                "--epochs needs --samples, those of an epoch");
+    cvy_status status = cli_answer_find(problem, 0, &answer);
+    status = status == CVY_OK ? show(problem, &answer) : status;
+    cli_answer_clear(&answer);
+    return status;
+}
+
 static cvy_status run_plan(const cli_command *command, int argc, char **argv)
 {
-    cli_options options = cli_options_init;
-    cvy_parsed_options parsed;
-    cli_problem problem = {.options = NULL};
-    cli_answer answer = {.oracle = NULL};
-    cvy_status status = cli_parse(command, argc, argv, &options, &parsed);
-    if (status != CVY_OK || parsed.help) {
-        goto done;
-    }
-    if (options.plan.list_machines) {
-        status = print_machines(options.json);
-        goto done;
-    }
-    CVY_REQUIRE_GOTO(status, done, options.plan.epochs == 1 || options.plan.samples, CVY_ERR_INPUT,
-                     "--epochs needs --samples, those of an epoch");
-    CVY_TRY_GOTO(status, done, cli_problem_open(command, &options, parsed.operands ? parsed.operand[0] : NULL, 0,
-                                                &problem));
-    CVY_TRY_GOTO(status, done, cli_answer_find(&problem, 0, &answer));
-    status = show(&problem, &answer);
-done:
-    cli_answer_clear(&answer);
-    cli_problem_clear(&problem);
-    cvy_parsed_options_clear(&parsed);
-    return status;
+    return cli_problem_run(command, argc, argv, 0, answer);
 }
 
 const cli_command cli_plan = {

@@ -36,6 +36,18 @@ cvy_status cli_problem_open(const cli_command *command, const cli_options *optio
 /** Release what a problem owns, and empty it. */
 void cli_problem_clear(cli_problem *problem);
 
+/** Answer a problem: find, print, and say by the status whether there is an answer. */
+typedef cvy_status cli_answerer(cli_problem *problem);
+
+/**
+ * Run a command that plans, from its line to its answer. Help and --list-machines, where they are asked for, are all.
+ *
+ * @param[in] ranks   as in cli_problem_open()
+ * @param[in] answer  called with the problem that the line asks
+ * @retval CVY_ERR_INPUT as cli_parse() and cli_problem_open() say; else what @p answer says
+ */
+cvy_status cli_problem_run(const cli_command *command, int argc, char **argv, int64_t ranks, cli_answerer *answer);
+
 /** Read "4096" or "32/rank"; @p per_rank_out may be NULL. @retval CVY_ERR_INPUT */
 cvy_status cli_parse_batch(const char *text, int64_t ranks, int64_t *batch_out, bool *per_rank_out);
 

@@ -229,6 +229,8 @@ static cvy_status answer(cli_problem *problem)
     table t = {.problem = problem};
     const int64_t most = problem->ranks;
     int64_t fewest;
+    CVY_REQUIRE(problem->options->plan.hours > 0.0 && problem->options->plan.samples, CVY_ERR_INPUT,
+                "convoy ranks-for needs --hours, the time that the training may take, and --samples of an epoch");
     if (problem->strategy.automatic) {
         CVY_TRY(search_fewest(&t, most, &fewest));
     } else {
@@ -245,22 +247,7 @@ static cvy_status answer(cli_problem *problem)
 
 static cvy_status run_ranks_for(const cli_command *command, int argc, char **argv)
 {
-    cli_options options = cli_options_init;
-    cvy_parsed_options parsed;
-    cli_problem problem = {.options = NULL};
-    cvy_status status = cli_parse(command, argc, argv, &options, &parsed);
-    if (status != CVY_OK || parsed.help) {
-        goto done;
-    }
-    CVY_REQUIRE_GOTO(status, done, options.plan.hours > 0.0 && options.plan.samples, CVY_ERR_INPUT,
-                     "convoy ranks-for needs --hours, the time that the training may take, and --samples of an epoch");
-    CVY_TRY_GOTO(status, done, cli_problem_open(command, &options, parsed.operands ? parsed.operand[0] : NULL, 0,
-                                                &problem));
-    status = answer(&problem);
-done:
-    cli_problem_clear(&problem);
-    cvy_parsed_options_clear(&parsed);
-    return status;
+    return cli_problem_run(command, argc, argv, 0, answer);
 }
 
 const cli_command cli_ranks_for = {

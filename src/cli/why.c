@@ -102,25 +102,18 @@ static cvy_status explain(const cli_problem *problem, const cli_answer *answer)
     return status == CVY_OK ? cli_write_plan_files(problem, answer, chosen) : status;
 }
 
+static cvy_status answer(cli_problem *problem)
+{
+    cli_answer answer = {.oracle = NULL};
+    cvy_status status = cli_answer_find(problem, 0, &answer);
+    status = status == CVY_OK ? explain(problem, &answer) : status;
+    cli_answer_clear(&answer);
+    return status;
+}
+
 static cvy_status run_why(const cli_command *command, int argc, char **argv)
 {
-    cli_options options = cli_options_init;
-    cvy_parsed_options parsed;
-    cli_problem problem = {.options = NULL};
-    cli_answer answer = {.oracle = NULL};
-    cvy_status status = cli_parse(command, argc, argv, &options, &parsed);
-    if (status != CVY_OK || parsed.help) {
-        goto done;
-    }
-    CVY_TRY_GOTO(status, done, cli_problem_open(command, &options, parsed.operands ? parsed.operand[0] : NULL, 0,
-                                                &problem));
-    CVY_TRY_GOTO(status, done, cli_answer_find(&problem, 0, &answer));
-    status = explain(&problem, &answer);
-done:
-    cli_answer_clear(&answer);
-    cli_problem_clear(&problem);
-    cvy_parsed_options_clear(&parsed);
-    return status;
+    return cli_problem_run(command, argc, argv, 0, answer);
 }
 
 const cli_command cli_why = {

@@ -334,12 +334,3 @@ const cvy_collective_algorithm *cvy_collective_fastest(cvy_collective kind, cons
     }
     return fastest;
 }
-
-const cvy_collective_algorithm *cvy_collective_choose(const cvy_switch_point *points, int count, double bytes)
-{
-    const cvy_collective_algorithm *algorithm = points[0].algorithm;
-    for (int i = 1; i < count && bytes >= points[i].from_bytes; i++) {
-        algorithm = points[i].algorithm;
-    }
-    return algorithm;
-}

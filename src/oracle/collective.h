@@ -38,12 +38,6 @@ typedef struct cvy_collective_algorithm {
     double (*estimate_s)(const cvy_wiring *wiring, double bytes); /**< at least 2 ranks */
 } cvy_collective_algorithm;
 
-/** From this size on, this algorithm. */
-typedef struct cvy_switch_point {
-    double from_bytes;
-    const cvy_collective_algorithm *algorithm;
-} cvy_switch_point;
-
 /** The line as each of @p flows, at least 1, sees it that share it. */
 static inline cvy_line cvy_line_share(cvy_line line, double flows)
 {
@@ -74,8 +68,5 @@ double cvy_collective_estimate_s(const cvy_collective_algorithm *algorithm, cons
 
 /** The fastest row of a kind at this size; of equal ones the first. Candidates alone compete. */
 const cvy_collective_algorithm *cvy_collective_fastest(cvy_collective kind, const cvy_wiring *wiring, double bytes);
-
-/** The algorithm at a size by a machine's switch points, sorted by size; below the first one, the first. count >= 1. */
-const cvy_collective_algorithm *cvy_collective_choose(const cvy_switch_point *points, int count, double bytes);
 
 #endif

@@ -229,8 +229,7 @@ cvy_compute_estimate cvy_compute_estimate_op(const cvy_compute *compute, const c
     const rates *rate = &compute->rates[kernel][op->pass];
     double flop = cvy_op_flop(op), bytes = cvy_compute_op_bytes(compute, op);
     double flop_s = flop * rate->s_per_flop, bytes_s = bytes * rate->s_per_byte;
-    cvy_compute_estimate estimate = {.source = CVY_COMPUTE_ROOFLINE, .error = rate->error,
-                                     .memory_bound = bytes_s > flop_s};
+    cvy_compute_estimate estimate = {.source = CVY_COMPUTE_ROOFLINE, .error = rate->error};
     const cvy_kernel_entry *entry = compute->table.entries
                                         ? cvy_kernel_table_find(&compute->table, cvy_kernel_key(op))
                                         : NULL;
@@ -249,12 +248,4 @@ cvy_compute_estimate cvy_compute_estimate_op(const cvy_compute *compute, const c
         estimate.seconds = larger(larger(flop_s, bytes_s), compute->slice_floor * whole_s) + compute->launch_s;
     }
     return estimate;
-}
-
-const char *cvy_compute_source_name(cvy_compute_source source)
-{
-    static const char *const name[] = {[CVY_COMPUTE_TABLE] = "table",
-                                       [CVY_COMPUTE_PREDICTOR] = "predictor",
-                                       [CVY_COMPUTE_ROOFLINE] = "roofline"};
-    return name[source];
 }

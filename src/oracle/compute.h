@@ -17,15 +17,13 @@ typedef struct cvy_compute cvy_compute;
 typedef enum cvy_compute_source {
     CVY_COMPUTE_TABLE,
     CVY_COMPUTE_PREDICTOR,
-    CVY_COMPUTE_ROOFLINE,
-    CVY_COMPUTE_SOURCE_COUNT
+    CVY_COMPUTE_ROOFLINE
 } cvy_compute_source;
 
 typedef struct cvy_compute_estimate {
     double seconds;
     double error;              /**< relative: how far the seconds may be off, either way */
     cvy_compute_source source;
-    bool memory_bound;         /**< by the roofline: moving the bytes takes longer than the arithmetic */
 } cvy_compute_estimate;
 
 /**
@@ -71,9 +69,6 @@ double cvy_compute_op_bytes(const cvy_compute *compute, const cvy_op *op);
 
 /** Bytes of an element of activations, their gradients and weights in kernels: 2, 4 or 8. */
 double cvy_compute_element_bytes(const cvy_compute *compute);
-
-/** "table", "predictor", "roofline". Cannot fail. */
-const char *cvy_compute_source_name(cvy_compute_source source);
 
 /** A measured kernel: a row of a table. */
 typedef struct cvy_kernel_time {

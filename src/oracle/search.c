@@ -16,7 +16,13 @@
 #include "oracle/mix.h"
 #include "oracle/search_internal.h"
 
-enum { SIMULATIONS = 64, MIXES = 2, RESCUES = 2, HOPELESS = 4 };
+/* What a search spends, so that it ends in seconds. */
+enum {
+    SIMULATIONS = 64, /* estimates, where the caller does not say */
+    MIXES = 2,        /* strategies whose cuts are mixed */
+    RESCUES = 2,      /* tries with less memory, of one that does not fit */
+    HOPELESS = 4      /* one whose bound is beyond so many times the best is not tried with less */
+};
 
 const char *const cvy_objective_names[] = {"time", "memory", "cost", NULL};
 

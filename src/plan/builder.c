@@ -27,7 +27,7 @@ static cvy_status add_use(cvy_builder *b, int buffer, cvy_access access)
 {
     cvy_schedule *s = b->schedule;
     CVY_TRY(cvy_array_reserve(&s->use, s->uses, &s->use_capacity, sizeof *s->use));
-    s->use[s->uses++] = (cvy_use){.buffer = buffer, .access = access, .region = -1};
+    s->use[s->uses++] = (cvy_use){.buffer = buffer, .access = access};
     return CVY_OK;
 }
 

@@ -12,7 +12,6 @@ void cvy_schedule_clear(cvy_schedule *s)
     cvy_free(s->choice);
     cvy_free(s->use);
     cvy_free(s->dependency);
-    cvy_free(s->region);
     cvy_free(s->exchange);
     cvy_free(s->message);
     *s = (cvy_schedule){0};

@@ -90,21 +90,12 @@ typedef struct cvy_buffer {
     int64_t offset;             /**< in the arena of its lifetime (persistent or transient), that of aliases too */
 } cvy_buffer;
 
-/**
- * How a step touches a buffer; regions are whole buffers, or a list of intervals in the first dimension that is cut.
- */
+/** How a step touches a buffer. */
 typedef struct cvy_use {
     int buffer;
     cvy_access access;
     bool in_place; /**< this write lies on an input of the same step */
-    int region;    /**< index into the schedule's regions; -1 is the whole buffer */
 } cvy_use;
-
-/** Part of a buffer: intervals of one dimension. */
-typedef struct cvy_region {
-    int dim;
-    cvy_intervals intervals;
-} cvy_region;
 
 /** What a step waits for. */
 typedef struct cvy_dependency {
@@ -179,14 +170,13 @@ typedef struct cvy_schedule {
                                wait for them in vain */
     int micro_batches; /**< parts that the batch goes through in, balanced, one after the other; 1: whole */
     bool training;
-    int steps, buffers, ops, uses, dependencies, regions, exchanges, messages;
+    int steps, buffers, ops, uses, dependencies, exchanges, messages;
     cvy_step *step;
     cvy_buffer *buffer;
     cvy_op *op;
     cvy_choice *choice; /**< as many as ops */
     cvy_use *use;
     cvy_dependency *dependency;
-    cvy_region *region;
     cvy_exchange *exchange;
     cvy_message *message;
     int input_buffer, label_buffer; /**< what the runtime fills, of the last micro-batch; -1 */

@@ -391,19 +391,6 @@ static void test_the_fastest_is_found(void **state)
     }
 }
 
-static void test_switch_points_choose_by_size(void **state)
-{
-    (void)state;
-    const cvy_collective kind = CVY_COLLECTIVE_ALL_REDUCE;
-    const cvy_collective_algorithm *doubling = cvy_collective_find(kind, CVY_ALGORITHM_RECURSIVE_DOUBLING);
-    const cvy_collective_algorithm *ring = cvy_collective_find(kind, CVY_ALGORITHM_RING);
-    const cvy_switch_point points[] = {{16, doubling}, {10000, ring}};
-    assert_ptr_equal(cvy_collective_choose(points, 2, 0), doubling);
-    assert_ptr_equal(cvy_collective_choose(points, 2, 9999), doubling);
-    assert_ptr_equal(cvy_collective_choose(points, 2, 10000), ring);
-    assert_ptr_equal(cvy_collective_choose(points, 1, 1e9), doubling);
-}
-
 /*
  * 12 ranks on 3 nodes, 4 a node; 1e6 bytes. Hierarchical: 3 steps out and 3 back in the node, 1 us and a quarter at
  * 1 GB/s each, and 4 across, 10 us and a third of a quarter each, at 0.25 GB/s where four share a line of 1 GB/s.
@@ -450,7 +437,6 @@ int main(void)
         cmocka_unit_test(test_all_reduce_is_reduce_scatter_and_all_gather),
         cmocka_unit_test(test_every_algorithm_keeps_the_laws),
         cmocka_unit_test(test_the_fastest_is_found),
-        cmocka_unit_test(test_switch_points_choose_by_size),
         cmocka_unit_test(test_ranks_of_a_node_share_its_line),
         cmocka_unit_test(test_a_line_is_latency_and_bandwidth),
     };
