@@ -206,7 +206,7 @@ cvy_status cvy_csv_fail(const cvy_csv *csv, int row, const char *format, ...)
 static cvy_status fail_number(const cvy_csv *csv, int row, int column, const char *kind, const double bounds[2])
 {
     char found[CVY_WORD_TEXT];
-    return cvy_csv_fail(csv, row, "%.60s: found '%s', expected %s from %g to %g", csv->cell[column],
+    return cvy_csv_fail(csv, row, "%.60s: found '%s', expected %s from %.15g to %.15g", csv->cell[column],
                         cvy_print_word(cvy_csv_cell(csv, row, column), found), kind, bounds[0], bounds[1]);
 }
 

@@ -248,9 +248,14 @@ static cvy_status refuse_tag_directives(const cvy_yaml *yaml, const char *text, 
 
 static cvy_status read_events(builder *b, const char *text, size_t bytes)
 {
+    static const char mark[] = "\xef\xbb\xbf"; /* that some programs put in front of UTF-8 */
     yaml_parser_t parser;
     yaml_event_t event;
     cvy_status status = CVY_OK;
+    if (bytes >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0) {
+        text += sizeof mark - 1;
+        bytes -= sizeof mark - 1;
+    }
     CVY_TRY(refuse_tag_directives(b->yaml, text, bytes));
     if (!yaml_parser_initialize(&parser)) {
         return cvy_fail(CVY_ERR_MEMORY, "no memory to read YAML");

@@ -14,7 +14,7 @@
 #include "base/quantity.h"
 #include "base/text.h"
 
-enum { MAX_SIZE_BYTES_EXPONENT = 60 };
+enum { MAX_SIZE_BYTES_EXPONENT = 60, MAX_USD_PER_H = 1000000 }; /* the most that a machine file may say, too */
 
 cvy_status cli_parse_batch(const char *text, int64_t ranks, int64_t *batch_out, bool *per_rank_out)
 {
@@ -54,9 +54,9 @@ static cvy_status parse_price(const char *text, double *usd_per_h)
     if (!text) {
         return CVY_OK;
     }
-    CVY_REQUIRE(cvy_quantity_parse(text, CVY_QUANTITY_PRICE, &price) && price >= 0.0, CVY_ERR_INPUT,
-                "--price: found '%s', expected %s", cvy_print_word(text, word),
-                cvy_quantity_expected(CVY_QUANTITY_PRICE));
+    CVY_REQUIRE(cvy_quantity_parse(text, CVY_QUANTITY_PRICE, &price) && price >= 0.0 && price <= MAX_USD_PER_H,
+                CVY_ERR_INPUT, "--price: found '%s', expected %s, at most %d USD/h", cvy_print_word(text, word),
+                cvy_quantity_expected(CVY_QUANTITY_PRICE), MAX_USD_PER_H);
     *usd_per_h = price;
     return CVY_OK;
 }
@@ -123,6 +123,7 @@ static int64_t count_mesh(const char *strategy)
         size_t length = strcspn(at, "=,");
         snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : 0), at);
         int64_t size = at[length] == '=' && cvy_axis_find(word, &axis) ? strtoll(at + length + 1, NULL, 10) : 1;
+        ranks = strcmp(word, "serial") == 0 ? 1 : ranks;
         bool fits = size >= 1 && size <= CVY_MAX_RANKS && (ranks ? ranks : 1) <= CVY_MAX_RANKS / size;
         ranks = fits && size > 1 ? (ranks ? ranks : 1) * size : ranks;
     }

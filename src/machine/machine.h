@@ -222,7 +222,7 @@ typedef struct cvy_machine {
 
 /**
  * Fill in the machine that this program runs on: cores, vectors, memory, one device. Cannot fail; owns no memory.
- * What no look at a machine can tell (peaks, bandwidths) is 0: `convoy calibrate` measures it.
+ * What no look at a machine can tell (peaks, bandwidths) is 0: a machine file says it.
  */
 void cvy_machine_get_local(cvy_machine *machine_out);
 

@@ -93,12 +93,13 @@ static cvy_status check_device(const cvy_machine *machine, cvy_precision precisi
             strcat(strcat(known, *known ? ", " : ""), cvy_precision_name((cvy_precision)i));
         }
     }
-    CVY_REQUIRE(*known, CVY_ERR_INPUT, "machine %s: no peak rate is known; `convoy calibrate` measures it",
-                machine->name);
+    CVY_REQUIRE(*known, CVY_ERR_INPUT,
+                "machine %s: no peak rate is known; a machine file can give it (docs/machines.md)", machine->name);
     CVY_REQUIRE(device->peak_flop_per_s[precision] > 0.0, CVY_ERR_INPUT, "machine %s: %s has no rate at %s, only at %s",
                 machine->name, device->name, cvy_precision_name(precision), known);
     CVY_REQUIRE(device->memory_Bps > 0.0, CVY_ERR_INPUT,
-                "machine %s: no memory bandwidth is known; `convoy calibrate` measures it", machine->name);
+                "machine %s: no memory bandwidth is known; a machine file can give it (docs/machines.md)",
+                machine->name);
     return CVY_OK;
 }
 

@@ -175,7 +175,7 @@ bool cvy_variants_next(cvy_variants *v)
 {
     int64_t outer = v->ranks / v->block->ranks;
     int64_t stages = v->strategy.mesh.ranks ? v->strategy.mesh.size[CVY_AXIS_STAGE] : 0;
-    if (stages > 1 && v->strategy.pipeline + 1 < CVY_PIPELINE_COUNT) {
+    if (stages > 1 && v->strategy.micro_batches > 1 && v->strategy.pipeline + 1 < CVY_PIPELINE_COUNT) {
         v->strategy.pipeline++;
         return true;
     }

@@ -48,6 +48,36 @@ static int64_t count_kept_more(const cvy_pricing *pricing, int64_t stage, const 
     return planned == 2 ? kept : kept + (held - larger - 1) * count_kept(rank, 1);
 }
 
+static bool lives_at(const cvy_buffer *buffer, int step)
+{
+    return !buffer->persistent && buffer->alias_of < 0 && buffer->first_step <= step && buffer->last_step >= step;
+}
+
+/*
+ * The last micro-batch lets go of the sums of gradients one by one, as it updates; those between keep them all. What
+ * they hold beyond the plan's peak while the largest gradient is made.
+ */
+static int64_t count_sums_more(const cvy_pricing *pricing, const cvy_priced_rank *rank)
+{
+    const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
+    const cvy_buffer *largest = NULL;
+    int64_t held = 0;
+    for (int i = 0; i < s->buffers && pricing->stages > 1 && pricing->micro_batches > 2; i++) {
+        const cvy_buffer *buffer = &s->buffer[i];
+        bool made_last = buffer->role == CVY_BUFFER_GRADIENTS && lives_at(buffer, buffer->first_step) &&
+                         s->step[buffer->first_step].micro_batch == 1;
+        largest = made_last && (!largest || buffer->bytes > largest->bytes) ? buffer : largest;
+    }
+    for (int i = 0; largest && i < s->buffers; i++) {
+        const cvy_buffer *buffer = &s->buffer[i];
+        bool let_go = buffer->role == CVY_BUFFER_GRADIENTS && lives_at(buffer, buffer->first_step) &&
+                      s->step[buffer->first_step].micro_batch == 0 && buffer->last_step < largest->first_step &&
+                      s->step[buffer->last_step].micro_batch == 1;
+        held += let_go || lives_at(buffer, largest->first_step) ? cvy_round_up(buffer->bytes, CVY_ARENA_ALIGNMENT) : 0;
+    }
+    return cvy_max_i64(held - s->memory.live_bytes, 0);
+}
+
 static int64_t scale(int64_t bytes, double factor) { return factor == 1.0 ? bytes : (int64_t)((double)bytes * factor); }
 
 /* Whether other ranks hold a parameter, and its state, too: along the axes of samples and space, or of channels. */
@@ -90,7 +120,7 @@ void cvy_price_memory(const cvy_pricing *pricing, int64_t stage, cvy_priced_rank
     int64_t *bytes = memory->part, more = count_kept_more(pricing, stage, rank);
     cvy_plan_memory(rank->plan, bytes);
     bytes[CVY_BUFFER_ACTIVATIONS] = scale(bytes[CVY_BUFFER_ACTIVATIONS] + more, factor);
-    bytes[CVY_BUFFER_GRADIENTS] = scale(bytes[CVY_BUFFER_GRADIENTS], factor);
+    bytes[CVY_BUFFER_GRADIENTS] = scale(bytes[CVY_BUFFER_GRADIENTS] + count_sums_more(pricing, rank), factor);
     bytes[CVY_BUFFER_WORKSPACE] = scale(bytes[CVY_BUFFER_WORKSPACE], factor);
     bytes[CVY_BUFFER_COMMUNICATION] = scale(bytes[CVY_BUFFER_COMMUNICATION], factor);
     bytes[CVY_BUFFER_WEIGHTS] = scale(bytes[CVY_BUFFER_WEIGHTS], weights);

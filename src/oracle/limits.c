@@ -159,9 +159,10 @@ static cvy_status measure_balance(const cvy_limits_case *now, const cvy_estimate
 static cvy_status measure_computation(const cvy_limits_case *now, const cvy_estimate *e, cvy_measure *m)
 {
     char each[CVY_UNIT_TEXT], once[CVY_UNIT_TEXT];
+    const int64_t ranks = now->question->strategy.mesh.ranks;
     m->share = e->serial_flop > 0 ? e->flop / e->serial_flop - 1.0 : 0.0;
-    snprintf(m->what, sizeof m->what, "%s on each of %" PRId64 " ranks, %s if nothing were done twice",
-             cvy_print_si(e->flop, "FLOP", each), now->question->strategy.mesh.ranks,
+    snprintf(m->what, sizeof m->what, "%s on each of %" PRId64 " rank%s, %s if nothing were done twice",
+             cvy_print_si(e->flop, "FLOP", each), ranks, ranks == 1 ? "" : "s",
              cvy_print_si(e->serial_flop, "FLOP", once));
     return CVY_OK;
 }

@@ -76,7 +76,7 @@ cvy_status cvy_limits_most_ranks(const cvy_limits_case *now, double *most_out, c
     const cvy_mesh *mesh = &now->question->strategy.mesh;
     double most = 1.0, devices = (double)cvy_machine_devices(now->machine);
     const char *separator = ": ";
-    snprintf(text, CVY_LIMIT_TEXT, "%" PRId64 " ranks", mesh->ranks);
+    snprintf(text, CVY_LIMIT_TEXT, "%" PRId64 " rank%s", mesh->ranks, mesh->ranks == 1 ? "" : "s");
     for (int i = 0; i < CVY_AXES; i++) {
         cvy_axis axis = mesh->order[i];
         int64_t most_of_axis = 0;

@@ -1,6 +1,7 @@
 /*
  * A plan file is believed line by line: the model must have the hash that was noted, the strategy must have the mesh,
- * and every layer must be in its place. What is not said is as it is where nobody says anything.
+ * its order and the micro-batches, and every layer must be in its place and stage. What is not said is as it is where
+ * nobody says anything.
  */
 #include "plan/plan_file.h"
 
@@ -116,10 +117,51 @@ static cvy_status check_mesh(const reader *r, const cvy_mesh *mesh)
     return CVY_OK;
 }
 
+/* So is the order of its axes; where there is one rank along an axis, its place says nothing. */
+static cvy_status check_order(const reader *r, const cvy_mesh *mesh)
+{
+    const cvy_yaml_node *node = cvy_yaml_find(r->root, "rank-order");
+    cvy_axis said[CVY_AXES];
+    unsigned seen = 0;
+    bool whole = node && cvy_yaml_node_kind(node) == CVY_YAML_SEQUENCE && cvy_yaml_size(node) == CVY_AXES;
+    for (int i = 0; whole && i < CVY_AXES; i++) {
+        const char *word = cvy_yaml_text(cvy_yaml_item(node, i));
+        whole = word && cvy_axis_find(word, &said[i]) && !(seen & CVY_AXIS_BIT(said[i]));
+        seen |= whole ? CVY_AXIS_BIT(said[i]) : 0;
+    }
+    if (node && !whole) {
+        return cvy_yaml_fail(node, "rank-order: expected a list of all %d axes, slowest first", (int)CVY_AXES);
+    }
+    for (int i = 0, k = 0; node && i < CVY_AXES; i++) {
+        while (mesh->size[mesh->order[i]] > 1 && mesh->size[said[k]] == 1) {
+            k++;
+        }
+        if (mesh->size[mesh->order[i]] > 1 && said[k++] != mesh->order[i]) {
+            return cvy_yaml_fail(node, "rank-order: found %s, the strategy has %s there", cvy_axis_name(said[k - 1]),
+                                 cvy_axis_name(mesh->order[i]));
+        }
+    }
+    return CVY_OK;
+}
+
+static cvy_status read_micro_batches(const reader *r, int64_t *parts)
+{
+    const cvy_yaml_node *node = cvy_yaml_find(r->root, "micro-batches");
+    int64_t said = *parts;
+    if (node) {
+        CVY_TRY(cvy_yaml_get_int(node, "micro-batches", 1, 1 << 20, &said));
+    }
+    if (*parts && said != *parts) {
+        return cvy_yaml_fail(node, "micro-batches: found %" PRId64 ", the strategy has %" PRId64, said, *parts);
+    }
+    *parts = said;
+    return CVY_OK;
+}
+
 static cvy_status read_strategy(reader *r)
 {
     cvy_strategy *strategy = &r->file->decisions.strategy;
-    const cvy_yaml_node *node = cvy_yaml_find(r->root, "ranks"), *parts = cvy_yaml_find(r->root, "micro-batches");
+    const cvy_yaml_node *node = cvy_yaml_find(r->root, "ranks");
     const char *text;
     int64_t ranks = 1, space[3];
     cvy_strategy_find_space(&r->file->model->layer[0].output, space);
@@ -134,10 +176,9 @@ static cvy_status read_strategy(reader *r)
     if (strategy->automatic) {
         return cvy_yaml_fail(r->root, "strategy: a plan has decided, expected another than auto");
     }
-    if (parts && strategy->micro_batches == 0) {
-        CVY_TRY(cvy_yaml_get_int(parts, "micro-batches", 1, 1 << 20, &strategy->micro_batches));
-    }
-    return check_mesh(r, &strategy->mesh);
+    CVY_TRY(read_micro_batches(r, &strategy->micro_batches));
+    CVY_TRY(check_mesh(r, &strategy->mesh));
+    return check_order(r, &strategy->mesh);
 }
 
 /* ---- training ---- */
@@ -211,8 +252,27 @@ static cvy_status read_stages(reader *r)
     return status;
 }
 
+/* Stages of layers are told for people, too. */
+static cvy_status check_stage(const reader *r, const cvy_yaml_node *entry, int index)
+{
+    const cvy_yaml_node *node = cvy_yaml_find(entry, "stage");
+    int64_t said, stage = 0;
+    if (!node || !r->file->stages) {
+        return CVY_OK;
+    }
+    CVY_TRY(cvy_yaml_get_int(node, "stage", 0, INT32_MAX, &said));
+    while (r->file->stages[stage + 1] <= index) {
+        stage++;
+    }
+    return said == stage ? CVY_OK
+                         : cvy_yaml_fail(node, "stage: found %" PRId64 ", by the list of stages it is %" PRId64, said,
+                                         stage);
+}
+
 static cvy_status read_layer(const reader *r, const cvy_yaml_node *entry, int index)
 {
+    static const char *const keys[] = {"layer", "stage", "cut", "space", NULL};
+
     const cvy_layer *layer = &r->file->model->layer[index];
     cvy_layer_choice *choice = &r->file->choices[index];
     bool mapping = cvy_yaml_node_kind(entry) == CVY_YAML_MAPPING;
@@ -223,6 +283,8 @@ static cvy_status read_layer(const reader *r, const cvy_yaml_node *entry, int in
     if (!name || !cvy_yaml_text(name) || strcmp(cvy_yaml_text(name), layer->name) != 0) {
         return cvy_yaml_fail(entry, "expected layer %s", layer->name);
     }
+    CVY_TRY(cvy_yaml_check_keys(entry, keys));
+    CVY_TRY(check_stage(r, entry, index));
     if (cut) {
         const char *word = cvy_yaml_text(cut);
         for (int i = CVY_CUT_WHOLE; word && i <= CVY_CUT_CHANNEL; i++) {
@@ -273,17 +335,34 @@ static cvy_status read_formats(reader *r)
     return cvy_plan_load_formats(r->path, r->file->model, (int)found, r->file->formats);
 }
 
-static cvy_status read_plan(reader *r, const char *model)
+static cvy_status check_schema(const reader *r)
 {
+    const char *schema;
     if (cvy_yaml_node_kind(r->root) != CVY_YAML_MAPPING) {
         return cvy_yaml_fail(r->root, "expected a plan: a mapping");
     }
+    CVY_TRY(read_text(r, "schema", false, &schema));
+    return !schema || strcmp(schema, "1") == 0
+               ? CVY_OK
+               : cvy_yaml_fail(cvy_yaml_find(r->root, "schema"), "schema: found '%.20s', expected 1", schema);
+}
+
+/* Keys of plans of any kind: those of runs say what they take, and by which backend. */
+static const char *const plan_keys[] = {
+    "schema", "model", "model-hash", "machine", "strategy", "ranks", "mesh", "rank-order", "batch", "precision",
+    "optimizer", "micro-batches", "recompute", "norm-axes", "bucket-bytes", "shard-optimizer", "stages", "layers",
+    "block", "formats", "backend", "memory-bytes", NULL};
+
+static cvy_status read_plan(reader *r, const char *model)
+{
+    CVY_TRY(check_schema(r));
     CVY_TRY(open_model(r, model));
     CVY_TRY(read_strategy(r));
     CVY_TRY(read_training(r));
     CVY_TRY(read_stages(r));
     CVY_TRY(read_layers(r));
-    return read_formats(r);
+    CVY_TRY(read_formats(r));
+    return cvy_yaml_check_keys(r->root, plan_keys);
 }
 
 cvy_status cvy_plan_file_load(const char *path, const char *model, cvy_plan_file *file_out)

@@ -73,12 +73,12 @@ static const strategy_name *find_name(const char *word)
     return NULL;
 }
 
-static cvy_status fail_unknown(const char *word, const char *what, const char *const *words)
+static cvy_status fail_unknown(const char *word, const char *what, const char *const *words, const char *expected)
 {
     char text[CVY_WORD_TEXT];
     const char *nearest = cvy_nearest(word, words);
     return cvy_fail(CVY_ERR_INPUT, "unknown %s '%s'%s%s%s", what, cvy_print_word(word, text),
-                    nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+                    nearest ? "; did you mean '" : ", expected ", nearest ? nearest : expected, nearest ? "'?" : "");
 }
 
 static cvy_status fail_unknown_word(const char *word, bool valued)
@@ -92,7 +92,11 @@ static cvy_status fail_unknown_word(const char *word, bool valued)
         words[count++] = get_key_name(key);
     }
     words[count] = NULL;
-    return fail_unknown(word, valued ? "axis or option" : "strategy", words);
+    return valued ? fail_unknown(word, "axis or option", words,
+                                 "stage, sample, depth, height, width, channel, channel-cut, micro-batches or pipeline")
+                  : fail_unknown(word, "strategy", words,
+                                 "auto, serial, data, spatial, filter, channel, alternating, pipeline or axes such as "
+                                 "sample=4,channel=2");
 }
 
 static cvy_status read_number(const char *key, const char *text, int64_t *number_out)
@@ -120,10 +124,10 @@ static cvy_status read_choice(const char *key, const char *text, const char *con
             return CVY_OK;
         }
     }
-    cvy_status status = fail_unknown(text, key, choices);
-    return cvy_nearest(text, choices) ? status
-                                      : cvy_fail_within(status, "expected %s=%s or %s%s%s", key, choices[0], choices[1],
-                                                        choices[2] ? " or " : "", choices[2] ? choices[2] : "");
+    char expected[80];
+    snprintf(expected, sizeof expected, "%s or %s%s%s", choices[0], choices[1], choices[2] ? " or " : "",
+             choices[2] ? choices[2] : "");
+    return fail_unknown(text, key, choices, expected);
 }
 
 static cvy_status read_value(reader *r, int key, const char *value)

@@ -299,6 +299,19 @@ static void test_files_are_loaded_and_missing_ones_named(void **state)
     assert_int_equal(cvy_yaml_load(*state, &tree), CVY_ERR_INPUT); /* a folder */
 }
 
+/* Some programs put a mark in front of UTF-8: it is no part of the first key, and moves no column. */
+static void test_a_mark_in_front_says_nothing(void **state)
+{
+    (void)state;
+    static const char text[] = "\xef\xbb\xbf" "a: 1\nb: 2\n";
+    cvy_yaml *tree = NULL;
+    assert_int_equal(cvy_yaml_parse("f.yaml", text, sizeof text - 1, &tree), CVY_OK);
+    assert_int_equal(cvy_yaml_size(cvy_yaml_root(tree)), 2);
+    assert_string_equal(cvy_yaml_text(cvy_yaml_find(cvy_yaml_root(tree), "a")), "1");
+    assert_string_equal(cvy_yaml_text(cvy_yaml_find(cvy_yaml_root(tree), "b")), "2");
+    cvy_yaml_destroy(&tree);
+}
+
 /* Each allocation of a parse fails once: the answer is out of memory, and nothing leaks. */
 static void test_exhausted_memory_is_told(void **state)
 {
@@ -335,6 +348,7 @@ int main(void)
         cmocka_unit_test(test_huge_texts_are_refused),
         cmocka_unit_test_setup_teardown(test_files_are_loaded_and_missing_ones_named, create_test_folder,
                                         remove_test_folder),
+        cmocka_unit_test(test_a_mark_in_front_says_nothing),
         cmocka_unit_test(test_exhausted_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,6 +171,9 @@ says 2 "--batch: the plan of --plan has decided it" "$convoy" plan --plan saved.
 says 2 "the plan is of another model than lenet5" "$convoy" plan lenet5 --plan saved.yaml
 expect 0 "$convoy" plan --plan saved.yaml --machine abci
 has out "on abci: "
+says 2 "at most 1000000 USD/h" "$convoy" plan lenet5 --machine abci --price 1e308USD/h
+expect 0 "$convoy" plan lenet5 --machine abci --strategy serial --batch 8
+has out "1 of 4,352"
 expect 4 "$convoy" plan resnet18 --machine abci --ranks 2 --max-memory 1MB
 [ "$(wc -l <err)" -eq 1 ] || fail "expected one line: $(cat err)"
 has err "fits 2 ranks of abci in no way"

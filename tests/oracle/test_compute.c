@@ -168,10 +168,11 @@ static void test_what_a_machine_does_not_tell_is_named(void **state)
     cvy_machine *machine = load_machine(*state, ""), here;
     assert_no_compute(machine, CVY_PRECISION_TF32, "machine round: d has no rate at tf32, only at fp32, fp16");
     cvy_machine_get_local(&here);
-    assert_no_compute(&here, CVY_PRECISION_FP32, "machine here: no peak rate is known; `convoy calibrate` measures it");
+    assert_no_compute(&here, CVY_PRECISION_FP32,
+                      "machine here: no peak rate is known; a machine file can give it (docs/machines.md)");
     here.device.peak_flop_per_s[CVY_PRECISION_FP32] = 1e12;
     assert_no_compute(&here, CVY_PRECISION_FP32,
-                      "machine here: no memory bandwidth is known; `convoy calibrate` measures it");
+                      "machine here: no memory bandwidth is known; a machine file can give it (docs/machines.md)");
     cvy_machine_destroy(&machine);
 }
 

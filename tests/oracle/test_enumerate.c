@@ -52,7 +52,8 @@ static int64_t count_strategies(const cvy_model *model, int64_t ranks, int64_t b
             const cvy_strategy *s = &variants.strategy;
             assert_int_equal(s->mesh.ranks, ranks);
             assert_true(s->micro_batches >= 1 && s->micro_batches * s->mesh.size[CVY_AXIS_SAMPLE] <= batch);
-            count += s->micro_batches == 1 && s->pipeline == CVY_PIPELINE_1F1B;
+            assert_true(s->micro_batches > 1 || s->pipeline == CVY_PIPELINE_1F1B); /* of one, all orders are one */
+            count += s->micro_batches == 1;
         }
     }
     cvy_blocks_clear(&blocks);

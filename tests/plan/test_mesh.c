@@ -209,7 +209,8 @@ static const struct {
     {"dat", 4, "strategy dat: unknown strategy 'dat'; did you mean 'data'?"},
     {"sampel=4", 4, "strategy sampel=4: unknown axis or option 'sampel'; did you mean 'sample'?"},
     {"height=2,hight=2", 4, "strategy height=2,hight=2: unknown axis or option 'hight'; did you mean 'height'?"},
-    {"zzzzzz", 4, "strategy zzzzzz: unknown strategy 'zzzzzz'"},
+    {"zzzzzz", 4, "strategy zzzzzz: unknown strategy 'zzzzzz', expected auto, serial, data, spatial, filter, channel, "
+                  "alternating, pipeline or axes such as sample=4,channel=2"},
     {"sample=4", 8, "strategy sample=4: sample=4 is 4 ranks, expected 8"},
     {"serial", 8, "strategy serial: serial is 1 rank, expected 8"},
     {"sample=0", 1, "strategy sample=0: sample=0, expected a whole number from 1 to 2147483647"},
@@ -232,8 +233,7 @@ static const struct {
      "strategy sample=4,pipeline=gpipe: pipeline=gpipe without stage=N: there are no stages"},
     {"stage=4,pipeline=gpip", 4, "strategy stage=4,pipeline=gpip: unknown pipeline 'gpip'; did you mean 'gpipe'?"},
     {"channel=4,channel-cut=yellow", 4,
-     "strategy channel=4,channel-cut=yellow: expected channel-cut=alternate or filter or channel: "
-     "unknown channel-cut 'yellow'"},
+     "strategy channel=4,channel-cut=yellow: unknown channel-cut 'yellow', expected alternate or filter or channel"},
     {"", 4, "strategy : an empty word, expected a strategy, axis=N or option=VALUE"},
     {"sample=4,", 4, "strategy sample=4,: an empty word, expected a strategy, axis=N or option=VALUE"},
     {"auto,micro-batches=2", 4, "strategy auto,micro-batches=2: 'auto' chooses everything and stands alone"},

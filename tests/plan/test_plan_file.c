@@ -196,6 +196,18 @@ static void test_what_is_wrong_is_told_with_its_line(void **state)
         {"stages: [\"input\"]", "stages: []", "stages: expected the first layer of each of 1"},
         {"{layer: \"conv1\", stage: 0, cut: filter", "{layer: \"conv1\", stage: 0, cut: deep", "cut: found 'deep'"},
         {"{layer: \"conv1\",", "{layer: \"conv9\",", "expected layer conv1"},
+        {"{layer: \"conv1\", stage: 0", "{layer: \"conv1\", stage: 1", "stage: found 1, by the list of stages it is 0"},
+        {"{layer: \"conv1\", stage: 0", "{layer: \"conv1\", stge: 0", "unknown key 'stge'; did you mean 'stage'"},
+        {"schema: 1", "schema: 2", ":1: schema: found '2', expected 1"},
+        {"shard-optimizer: yes", "shard-optimiser: yes", "unknown key 'shard-optimiser'; did you mean"},
+        {"micro-batches: 1", "micro-batches: 0", "micro-batches: found '0'"},
+        {"strategy: \"sample=2,channel=2\"", "strategy: \"sample=2,channel=2,micro-batches=2\"",
+         "micro-batches: found 1, the strategy has 2"},
+        {"strategy: \"sample=2,channel=2\"", "strategy: \"channel=2,sample=2\"",
+         "rank-order: found sample, the strategy has channel there"},
+        {"rank-order: [sample, channel,", "rank-order: [sample, sample,", "rank-order: expected a list of all 6 axes"},
+        {"rank-order: [sample, channel,", "rank-order: [sample, filter,", "rank-order: expected a list of all 6 axes"},
+        {"rank-order: [", "rank-order: [stage, ", "rank-order: expected a list of all 6 axes"},
         {"  - {layer: \"loss\"", "  # {layer: \"loss\"", "layers: expected a list of"},
     };
     cvy_plan_file file = {.model = NULL};
