@@ -221,13 +221,21 @@ static work add_up(cvy_bound *bound, const cvy_strategy *strategy, cvy_recompute
     return sum;
 }
 
+/* Ranks that an update is at most shared out over: all that sum gradients, where there are samples on several. */
+static double count_shards(const cvy_bound *bound, const int64_t size[CVY_AXES])
+{
+    int64_t space = size[CVY_AXIS_DEPTH] * size[CVY_AXIS_HEIGHT] * size[CVY_AXIS_WIDTH];
+    bool shared = bound->options.shard_optimizer && size[CVY_AXIS_SAMPLE] > 1;
+    return shared ? (double)(size[CVY_AXIS_SAMPLE] * space) : 1.0;
+}
+
 /* Of a stage: activations of all micro-batches that are under way there. */
 static double bound_memory(const cvy_bound *bound, const cvy_strategy *strategy, cvy_recompute recompute)
 {
     const int64_t *size = strategy->mesh.size;
     double stages = (double)size[CVY_AXIS_STAGE], m = (double)strategy->micro_batches;
     double samples = (double)(bound->options.batch / size[CVY_AXIS_SAMPLE] / strategy->micro_batches);
-    double shards = bound->options.shard_optimizer ? (double)size[CVY_AXIS_SAMPLE] : 1.0;
+    double shards = count_shards(bound, size);
     double fixed = bound->fixed_bytes[recompute] + bound->state_bytes[recompute] / shards;
     double once = bound->sample_bytes[recompute] * samples;
     if (size[CVY_AXIS_STAGE] == 1) {
@@ -297,7 +305,7 @@ cvy_bounded cvy_bound_estimate(cvy_bound *bound, const cvy_strategy *strategy, c
 {
     const int64_t *size = strategy->mesh.size;
     double stages = (double)size[CVY_AXIS_STAGE];
-    double shards = bound->options.shard_optimizer ? (double)size[CVY_AXIS_SAMPLE] : 1.0;
+    double shards = count_shards(bound, size);
     double update_s = bound->update_s / shards;
     recompute = cvy_bound_find_recompute(bound->machine, strategy, recompute);
     work sum = add_up(bound, strategy, recompute);

@@ -95,11 +95,13 @@ static int64_t count_redundant(const cvy_pricing *pricing, const cvy_priced_rank
 {
     const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
     int64_t bytes = 0;
+    bool shared = pricing->oracle->options.shard_optimizer &&
+                  pricing->distribution->strategy.mesh.size[CVY_AXIS_SAMPLE] > 1;
     bool all = true;
     for (int i = 0; i < s->buffers && s->buffer[i].persistent; i++) {
         const cvy_buffer *buffer = &s->buffer[i];
         bool state = buffer->role == CVY_BUFFER_OPTIMIZER, weight = buffer->role == CVY_BUFFER_WEIGHTS;
-        if (buffer->parameter >= 0 && (weight || (state && !pricing->oracle->options.shard_optimizer))) {
+        if (buffer->parameter >= 0 && (weight || (state && !shared))) {
             bool copies = is_redundant(pricing, buffer->parameter);
             bytes += copies ? scale(cvy_round_up(buffer->bytes, CVY_ARENA_ALIGNMENT), weight ? weights : 1.0) : 0;
             all = all && copies;

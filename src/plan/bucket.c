@@ -112,13 +112,17 @@ cvy_status cvy_bucket_take(cvy_builder *b, int layer)
         if (axes == 0 || b->parameter_gradient[i] < 0) {
             continue;
         }
+        if (b->shard_of[i] >= 0) {
+            CVY_TRY(cvy_shard_put(b, i));
+            continue;
+        }
         CVY_TRY(bucket->buffer < 0 ? open_bucket(b, bucket) : CVY_OK);
         put(b, bucket, i);
         if (enough > 0 && bucket->bytes >= enough) {
             CVY_TRY(close_bucket(b, axes));
         }
     }
-    return CVY_OK;
+    return cvy_shard_scatter(b, layer);
 }
 
 /* The open bucket that was opened first; 0: none is. */
@@ -137,7 +141,7 @@ cvy_status cvy_bucket_close_all(cvy_builder *b)
     for (unsigned axes = find_oldest(b); axes != 0; axes = find_oldest(b)) {
         CVY_TRY(close_bucket(b, axes));
     }
-    return CVY_OK;
+    return cvy_shard_scatter(b, b->first_layer);
 }
 
 cvy_status cvy_bucket_update(cvy_builder *b)

@@ -28,6 +28,27 @@ typedef struct cvy_bucket {
     int first, last; /**< parameters, linked; -1 */
 } cvy_bucket;
 
+/** Gradients that are exchanged together, and whose parameters are updated by shares. */
+typedef struct cvy_shard {
+    unsigned axes;       /**< of the ranks that sum them */
+    bool open;           /**< while buckets are laid out: there is room */
+    bool scattered;      /**< this rank has its share of the sum, and has not updated yet */
+    int64_t bytes;       /**< of the parameters, and the gaps between them */
+    int64_t share_bytes; /**< of each rank */
+    int64_t ranks, place; /**< of the group, and this rank's in it */
+    int last_layer;      /**< the first of the model's: its gradients come last */
+    int weights;         /**< buffer */
+    int gradients;       /**< buffer; -1 while backward has not come to it, and from the reduction on */
+    int bucket;          /**< its number */
+} cvy_shard;
+
+/** Sums of squares of whole tensors. */
+typedef enum cvy_totals {
+    CVY_TOTALS_CLIP,  /**< of all gradients, to clip them */
+    CVY_TOTALS_NORMS, /**< of what a rule adapts to: two places a parameter */
+    CVY_TOTALS_COUNT
+} cvy_totals;
+
 /** What is known of a layer while its schedule is made: indices of buffers, -1 where there is none. */
 typedef struct cvy_layer_buffers {
     int output;
@@ -60,7 +81,9 @@ typedef struct cvy_builder {
     int *parameter;          /**< buffer of each parameter */
     int *parameter_gradient; /**< of the micro-batch under way, where its backward has come by */
     int *gradient_sum;       /**< over the micro-batches that have come by */
+    int *updated;            /**< what this rank updates of each parameter: it, or a piece of it; -1: nothing */
     int *moment[2];
+    int own_squares[CVY_TOTALS_COUNT]; /**< this rank's, where the sums of all ranks are added up; -1 */
     int *average;            /**< of each parameter over updates */
     cvy_contribution *contribution;
     int contributions, contribution_capacity;
@@ -69,6 +92,10 @@ typedef struct cvy_builder {
     cvy_bucket bucket[1 << CVY_AXES]; /**< open ones, by the axes that they are summed over */
     int *bucket_next;        /**< of each parameter: the next in its bucket */
     int buckets_opened, buckets_closed;
+    cvy_shard *shard;
+    int shards, shard_capacity;
+    int *shard_of;           /**< of each parameter; -1: each rank updates all of it */
+    int64_t *shard_offset;   /**< of each parameter, in bytes */
     int waiting, last_waiting; /**< parameters whose update waits for the end of backward, linked as in buckets */
 } cvy_builder;
 
@@ -194,6 +221,42 @@ cvy_status cvy_bucket_close_all(cvy_builder *b);
 
 /** Update what has waited for the end of backward. */
 cvy_status cvy_bucket_update(cvy_builder *b);
+
+/** After the parameters: lay those whose update is shared out side by side. */
+cvy_status cvy_shard_decide(cvy_builder *b);
+
+/** Describe this rank's piece of such a parameter, as it lies in memory; it is not appended. False: it has none. */
+bool cvy_shard_describe_piece(const cvy_builder *b, int parameter, cvy_buffer *piece_out);
+
+/** Let the gradient of such a parameter lie in its bucket. */
+cvy_status cvy_shard_put(cvy_builder *b, int parameter);
+
+/** Sum the buckets that are complete once backward has come to a layer; update them where nothing else is needed. */
+cvy_status cvy_shard_scatter(cvy_builder *b, int layer);
+
+/** After backward: update by shares, and send each other the weights, what has waited. */
+cvy_status cvy_shard_update(cvy_builder *b);
+
+/** Send each other the weights of a bucket. */
+cvy_status cvy_shard_gather(cvy_builder *b, int index);
+
+/** Whether a parameter has a place among the sums of squares. */
+bool cvy_totals_have(const cvy_builder *b, int parameter);
+
+/** Whether it is this rank that counts what it has of a parameter. */
+bool cvy_totals_count(const cvy_builder *b, int parameter);
+
+/** Append numbers of the whole net, in double. */
+cvy_status cvy_totals_add(cvy_builder *b, cvy_content content, int64_t count, bool persistent, int *index_out);
+
+/** With what persists: this rank's sums, where those of all are added up. */
+cvy_status cvy_totals_persist(cvy_builder *b);
+
+/** Find, or append, the buffer that this rank's sums go to. */
+cvy_status cvy_totals_open(cvy_builder *b, cvy_totals which, int64_t slots, int *squares_out);
+
+/** Add up the sums of all ranks. @param[in,out] squares  this rank's; then those of all */
+cvy_status cvy_totals_close(cvy_builder *b, int *squares);
 
 /** Axes over which the gradient of a parameter is summed. */
 unsigned cvy_bucket_axes(const cvy_builder *b, int parameter);

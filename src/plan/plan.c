@@ -18,6 +18,10 @@ static void clear_builder(cvy_builder *b)
     cvy_free(b->contribution);
     cvy_free(b->variant);
     cvy_free(b->bucket_next);
+    cvy_free(b->updated);
+    cvy_free(b->shard);
+    cvy_free(b->shard_of);
+    cvy_free(b->shard_offset);
 }
 
 /* One number for each parameter, -1 throughout. */
@@ -44,12 +48,16 @@ static cvy_status start_builder(cvy_builder *b)
     b->moment[1] = make_indices(parameters);
     b->average = make_indices(parameters);
     b->bucket_next = make_indices(parameters);
+    b->updated = make_indices(parameters);
+    b->shard_of = make_indices(parameters);
+    b->shard_offset = cvy_calloc(parameters + 1, sizeof *b->shard_offset);
     b->waiting = b->last_waiting = -1;
     for (int i = 0; i < 1 << CVY_AXES; i++) {
         b->bucket[i].buffer = -1;
     }
     bool whole = b->layer && b->statistics && b->parameter && b->parameter_gradient && b->gradient_sum &&
-                 b->moment[0] && b->moment[1] && b->average && b->bucket_next;
+                 b->moment[0] && b->moment[1] && b->average && b->bucket_next && b->updated && b->shard_of &&
+                 b->shard_offset;
     return whole ? CVY_OK : CVY_ERR_MEMORY;
 }
 
@@ -154,11 +162,6 @@ static cvy_status check_parallel(const cvy_model *model, const cvy_plan_options 
     CVY_REQUIRE(!d || (d->model == model && d->options.batch == options->batch), CVY_ERR_ARG,
                 "a distribution of another model, or of a batch of %lld, expected %lld",
                 (long long)(d ? d->options.batch : 0), (long long)options->batch);
-    bool shared = d && d->strategy.mesh.size[CVY_AXIS_CHANNEL] * d->strategy.mesh.size[CVY_AXIS_STAGE] > 1;
-    CVY_REQUIRE(!shared || !options->training || cvy_optimizer_is_local(&options->optimizer), CVY_ERR_INFEASIBLE,
-                "norms of gradients (clipping, LARS, LAMB) where ranks share out parameters: along stage or channel");
-    CVY_REQUIRE(!options->parallel.shard_optimizer, CVY_ERR_INFEASIBLE,
-                "the state of the optimizer cannot be shared out over the sample axis yet");
     return CVY_OK;
 }
 

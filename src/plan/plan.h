@@ -96,7 +96,8 @@ typedef struct cvy_plan_parallel {
     int64_t bucket_bytes; /**< gradients that are exchanged at once, in the order backward makes them in; 0: all */
     bool overlap;         /**< gradients are exchanged on stream 1, while backward goes on; else all is on stream 0 */
     unsigned norm_axes;   /**< batch norms take their statistics over all ranks along these axes; else over a rank's */
-    bool shard_optimizer; /**< each rank along the sample axis keeps the state of, and updates, its share of weights */
+    bool shard_optimizer; /**< ranks along the sample axis, and those of space with them, keep the state of, and update,
+                               each its share of the weights whose gradients they sum; 1 along it: nothing changes */
 } cvy_plan_parallel;
 
 /** What a plan is made for. */
@@ -154,8 +155,7 @@ typedef struct cvy_plan {
  * @param[in]  options  copied
  * @param[out] plan_out released with cvy_plan_destroy(); untouched on failure
  * @retval CVY_ERR_ARG         a batch below 1, a rank that the mesh has not, a distribution of another model or batch
- * @retval CVY_ERR_INFEASIBLE  norms of gradients where parameters are shared out, or sharded state of the optimizer;
- *                             no backend runs a layer, or sizes overflow; the message names the layer
+ * @retval CVY_ERR_INFEASIBLE  no backend runs a layer, or sizes overflow; the message names the layer
  */
 cvy_status cvy_plan_create(const cvy_model *model, const cvy_plan_options *options, cvy_plan **plan_out);
 

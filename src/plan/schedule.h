@@ -70,6 +70,8 @@ typedef enum cvy_content {
     CVY_CONTENT_SQUARES,         /**< sums of squares: of gradients for clipping, or of what a rule adapts to */
     CVY_CONTENT_AVERAGE,         /**< of a parameter over updates */
     CVY_CONTENT_SCALE,           /**< what clipping multiplies gradients with */
+    CVY_CONTENT_BUCKET,          /**< parameters, or gradients, that lie side by side to be updated by shares; a rank's
+                                      share of them, or its piece of one, in the order in which they lie */
 } cvy_content;
 
 /** A stretch of memory with a meaning. */
@@ -85,7 +87,7 @@ typedef struct cvy_buffer {
     int64_t bytes;              /**< exact, padding of the format included */
     int first_step, last_step;  /**< first writer, last user; whole run where persistent */
     int alias_of;               /**< lies on this buffer's memory; -1 */
-    int64_t alias_offset;       /**< from this byte of it on; 0 but for gradients in a bucket */
+    int64_t alias_offset;       /**< from this byte of it on; 0 but in a bucket */
     bool persistent;            /**< lives from one iteration to the next */
     int64_t offset;             /**< in the arena of its lifetime (persistent or transient), that of aliases too */
 } cvy_buffer;
@@ -115,7 +117,8 @@ typedef struct cvy_message {
  * What a collective or an exchange moves; communication steps only. A step uses what it sends (READ) and where that
  * goes (WRITE), or buffers that it changes in place (UPDATE), and last, where elements do not lie as they travel, a
  * buffer of role COMMUNICATION for them. Logical elements travel, without the padding of formats, and the two formats
- * may differ; but a bucket of gradients travels as it lies. Who has which elements is in `local` of the buffers.
+ * may differ; but a bucket of gradients, or of weights, travels as it lies. Who has which elements is in `local` of the
+ * buffers.
  */
 typedef struct cvy_exchange {
     cvy_collective collective;

@@ -11,6 +11,9 @@
 static cvy_status add_moment(cvy_builder *b, int parameter, int part)
 {
     cvy_buffer moment = b->schedule->buffer[b->parameter[parameter]];
+    if (b->shard_of[parameter] >= 0 && !cvy_shard_describe_piece(b, parameter, &moment)) {
+        return CVY_OK; /* other ranks update it */
+    }
     moment.role = CVY_BUFFER_OPTIMIZER;
     moment.content = CVY_CONTENT_MOMENT;
     moment.part = part;
@@ -22,6 +25,8 @@ static cvy_status add_average(cvy_builder *b, int parameter)
     cvy_buffer average = b->schedule->buffer[b->parameter[parameter]];
     average.role = CVY_BUFFER_OPTIMIZER;
     average.content = CVY_CONTENT_AVERAGE;
+    average.alias_of = -1;
+    average.alias_offset = 0;
     return cvy_builder_add_buffer(b, &average, &b->average[parameter]);
 }
 
@@ -76,7 +81,9 @@ cvy_status cvy_build_persistent(cvy_builder *b)
     const cvy_plan_options *options = &b->plan->options;
     for (int i = 0; i < b->model->parameters; i++) {
         CVY_TRY(add_parameter(b, i));
+        b->updated[i] = b->parameter[i];
     }
+    CVY_TRY(cvy_shard_decide(b));
     int moments = options->training ? cvy_optimizer_moments(&options->optimizer) : 0;
     for (int part = 0; part < moments; part++) {
         for (int i = 0; i < b->model->parameters; i++) {
@@ -91,7 +98,7 @@ cvy_status cvy_build_persistent(cvy_builder *b)
     for (int i = 0; i < options->data_slots; i++) {
         CVY_TRY(add_slot(b, i));
     }
-    return CVY_OK;
+    return options->training ? cvy_totals_persist(b) : CVY_OK;
 }
 
 static cvy_status build_commits(cvy_builder *b)
@@ -106,19 +113,6 @@ static cvy_status build_commits(cvy_builder *b)
         }
     }
     return CVY_OK;
-}
-
-/* Numbers of the whole net, in double. */
-static cvy_status add_totals(cvy_builder *b, cvy_content content, int64_t count, int *index_out)
-{
-    cvy_buffer totals = {.role = CVY_BUFFER_WORKSPACE,
-                         .content = content,
-                         .layer = -1,
-                         .parameter = -1,
-                         .part = -1,
-                         .tensor = {.shape = CVY_SHAPE(count), .dtype = CVY_F64},
-                         .alias_of = -1};
-    return cvy_builder_add_buffer(b, &totals, index_out);
 }
 
 static bool is_updated(const cvy_builder *b, int parameter)
@@ -146,10 +140,7 @@ static cvy_status add_square_sum(cvy_builder *b, int parameter, int source, int 
     return cvy_builder_add_step(b, &spec, &op, operand);
 }
 
-/*
- * The scale that brings all gradients together down to a norm: a sum a parameter, then one small op. Where parameters
- * are shared out over ranks the sums are what is reduced.
- */
+/* The scale that brings all gradients together down to a norm: a sum a parameter, then one small op. */
 static cvy_status build_clip(cvy_builder *b, int *scale_out)
 {
     cvy_op op = {.kind = CVY_OP_CLIP, .pass = CVY_PASS_UPDATE};
@@ -157,18 +148,20 @@ static cvy_status build_clip(cvy_builder *b, int *scale_out)
     int64_t slot = 0;
     int operand[2];
     for (int i = 0; i < b->model->parameters; i++) {
-        slots += is_updated(b, i);
+        slots += cvy_totals_have(b, i);
     }
     if (b->plan->options.optimizer.clip_norm <= 0.0 || slots == 0) {
         return CVY_OK;
     }
-    CVY_TRY(add_totals(b, CVY_CONTENT_SQUARES, slots, &operand[0]));
+    CVY_TRY(cvy_totals_open(b, CVY_TOTALS_CLIP, slots, &operand[0]));
     for (int i = 0; i < b->model->parameters; i++) {
-        if (is_updated(b, i)) {
-            CVY_TRY(add_square_sum(b, i, b->parameter_gradient[i], operand[0], slot++));
+        if (cvy_totals_count(b, i)) {
+            CVY_TRY(add_square_sum(b, i, b->parameter_gradient[i], operand[0], slot));
         }
+        slot += cvy_totals_have(b, i);
     }
-    CVY_TRY(add_totals(b, CVY_CONTENT_SCALE, 1, &operand[1]));
+    CVY_TRY(cvy_totals_close(b, &operand[0]));
+    CVY_TRY(cvy_totals_add(b, CVY_CONTENT_SCALE, 1, false, &operand[1]));
     op.params.squares = (cvy_op_params_squares){.slots = slots, .clip_norm = b->plan->options.optimizer.clip_norm};
     CVY_TRY(cvy_op_add(&op, CVY_ROLE_SQUARES, &b->schedule->buffer[operand[0]].tensor));
     CVY_TRY(cvy_op_add(&op, CVY_ROLE_SCALE, &b->schedule->buffer[operand[1]].tensor));
@@ -191,7 +184,7 @@ static cvy_status add_rule_step(cvy_builder *b, cvy_op_kind kind, int parameter,
     const cvy_signature *signature = cvy_op_signature(kind, CVY_PASS_UPDATE);
     const int buffer[CVY_ROLE_COUNT] = {
         [CVY_ROLE_DW] = b->parameter_gradient[parameter] + 1,
-        [CVY_ROLE_W] = b->parameter[parameter] + 1,
+        [CVY_ROLE_W] = b->updated[parameter] + 1,
         [CVY_ROLE_MOMENTUM] = b->moment[0][parameter] + 1,
         [CVY_ROLE_MOMENT2] = b->moment[1][parameter] + 1,
         [CVY_ROLE_SQUARES] = slot >= 0 ? totals->squares + 1 : 0,
@@ -214,14 +207,19 @@ static cvy_status add_rule_step(cvy_builder *b, cvy_op_kind kind, int parameter,
     return cvy_builder_add_step(b, &spec, &op, operand);
 }
 
+static bool takes_norms(const cvy_builder *b, int parameter)
+{
+    return cvy_totals_have(b, parameter) &&
+           cvy_optimizer_adapts(&b->plan->options.optimizer, dims_of(b, parameter));
+}
+
 /* The norms that a rule adapts to: of the gradient, or of the direction first made of it, and of the weights. */
 static cvy_status build_norms(cvy_builder *b, shared_totals *totals)
 {
-    const cvy_optimizer *optimizer = &b->plan->options.optimizer;
-    const cvy_optimizer_rule *rule = cvy_optimizer_get_rule(optimizer->kind);
+    const cvy_optimizer_rule *rule = cvy_optimizer_get_rule(b->plan->options.optimizer.kind);
     int64_t slot = 0;
     for (int i = 0; i < b->model->parameters; i++) {
-        totals->slots += is_updated(b, i) && cvy_optimizer_adapts(optimizer, dims_of(b, i)) ? 2 : 0;
+        totals->slots += takes_norms(b, i) ? 2 : 0;
         if (is_updated(b, i) && rule->directs) {
             CVY_TRY(add_rule_step(b, rule->direction, i, totals, -1));
         }
@@ -229,15 +227,15 @@ static cvy_status build_norms(cvy_builder *b, shared_totals *totals)
     if (totals->slots == 0) {
         return CVY_OK;
     }
-    CVY_TRY(add_totals(b, CVY_CONTENT_SQUARES, totals->slots, &totals->squares));
+    CVY_TRY(cvy_totals_open(b, CVY_TOTALS_NORMS, totals->slots, &totals->squares));
     for (int i = 0; i < b->model->parameters; i++) {
-        if (is_updated(b, i) && cvy_optimizer_adapts(optimizer, dims_of(b, i))) {
+        if (takes_norms(b, i) && cvy_totals_count(b, i)) {
             CVY_TRY(add_square_sum(b, i, b->parameter_gradient[i], totals->squares, slot));
-            CVY_TRY(add_square_sum(b, i, b->parameter[i], totals->squares, slot + 1));
-            slot += 2;
+            CVY_TRY(add_square_sum(b, i, b->updated[i], totals->squares, slot + 1));
         }
+        slot += takes_norms(b, i) ? 2 : 0;
     }
-    return CVY_OK;
+    return cvy_totals_close(b, &totals->squares);
 }
 
 /* Averages of all parameters, running statistics too, as they are after the update. */
@@ -280,18 +278,18 @@ cvy_status cvy_build_layer_update(cvy_builder *b, int layer)
 /* The weights, once all gradients are there. */
 static cvy_status build_rules(cvy_builder *b)
 {
-    const cvy_optimizer *optimizer = &b->plan->options.optimizer;
-    const cvy_optimizer_rule *rule = cvy_optimizer_get_rule(optimizer->kind);
+    const cvy_optimizer_rule *rule = cvy_optimizer_get_rule(b->plan->options.optimizer.kind);
     shared_totals totals = {.scale = -1, .squares = -1};
     int64_t slot = 0;
     CVY_TRY(build_clip(b, &totals.scale));
     CVY_TRY(build_norms(b, &totals));
     for (int i = 0; i < b->model->parameters; i++) {
-        bool adapted = cvy_optimizer_adapts(optimizer, dims_of(b, i));
-        if (is_updated(b, i)) {
-            CVY_TRY(add_rule_step(b, rule->op, i, &totals, adapted ? slot : -1));
-            slot += adapted ? 2 : 0;
-        }
+        bool adapted = takes_norms(b, i);
+        CVY_TRY(is_updated(b, i) ? add_rule_step(b, rule->op, i, &totals, adapted ? slot : -1) : CVY_OK);
+        slot += adapted ? 2 : 0;
+    }
+    for (int i = 0; i < b->shards; i++) {
+        CVY_TRY(cvy_shard_gather(b, i));
     }
     return CVY_OK;
 }
@@ -301,8 +299,7 @@ cvy_status cvy_build_update(cvy_builder *b)
     CVY_TRY(cvy_bucket_close_all(b));
     CVY_TRY(build_commits(b));
     CVY_TRY(cvy_bucket_update(b));
-    if (!cvy_optimizer_is_local(&b->plan->options.optimizer)) {
-        CVY_TRY(build_rules(b));
-    }
+    bool local = cvy_optimizer_is_local(&b->plan->options.optimizer);
+    CVY_TRY(local ? cvy_shard_update(b) : build_rules(b));
     return build_averages(b);
 }

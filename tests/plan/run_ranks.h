@@ -33,7 +33,7 @@ typedef struct message_data {
 } message_data;
 
 typedef struct world_run {
-    int ranks;
+    int ranks, iterations; /* 0: one */
     cvy_mesh mesh;
     rank_run rank[MAX_RANKS];
     message_data *queue[MAX_RANKS][MAX_RANKS]; /* by sender and receiver */
@@ -251,7 +251,8 @@ static inline int count_moved(const rank_run *r)
 
 static inline void run_moves(const rank_run *const *member, int members, const cvy_exchange *e)
 {
-    bool in_place = e->collective == CVY_COLLECTIVE_ALL_REDUCE;
+    const rank_run *first = member[0];
+    bool in_place = first->s->use[first->s->step[first->at].first_use].access == CVY_ACCESS_UPDATE;
     int moved = count_moved(member[0]);
     for (int k = 0; k < (in_place ? moved : 1); k++) {
         const cvy_buffer *b = get_use(member[0], k);
@@ -355,7 +356,25 @@ static inline bool run_step(world_run *w, int rank)
     return true;
 }
 
-/* Run one iteration; parameters are fed before it and stay in memory. */
+static inline void run_iteration(world_run *w)
+{
+    for (int i = 0; i < w->ranks; i++) {
+        w->rank[i].at = 0;
+    }
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int i = 0; i < w->ranks; i++) {
+            while (run_step(w, i)) {
+                moved = true;
+            }
+        }
+    }
+    for (int i = 0; i < w->ranks; i++) {
+        assert_int_equal(w->rank[i].at, w->rank[i].s->steps); /* nobody waits for ever */
+    }
+}
+
+/* Run iterations; parameters are fed before them and stay in memory. */
 static inline void run_world(world_run *w, cvy_plan *const *plan, cvy_schedule_kind kind)
 {
     for (int i = 0; i < w->ranks; i++) {
@@ -372,16 +391,10 @@ static inline void run_world(world_run *w, cvy_plan *const *plan, cvy_schedule_k
             w->queued[i][k] = w->taken[i][k] = 0;
         }
     }
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (int i = 0; i < w->ranks; i++) {
-            while (run_step(w, i)) {
-                moved = true;
-            }
-        }
-    }
-    for (int i = 0; i < w->ranks; i++) {
-        assert_int_equal(w->rank[i].at, w->rank[i].s->steps); /* nobody waits for ever */
+    int64_t first = w->run.update;
+    for (int i = 0; i == 0 || i < w->iterations; i++) {
+        w->run.update = first + i;
+        run_iteration(w);
     }
 }
 

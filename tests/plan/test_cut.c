@@ -36,7 +36,10 @@ enum {
 
 typedef void (*law)(const ranks *r);
 
-/* Variants: plain; with synchronised norms, overlap and buckets; in micro-batches, whole between layers, recomputed. */
+/*
+ * Variants: plain; with synchronised norms, overlap, buckets and shared updates; in micro-batches, whole between layers,
+ * recomputed.
+ */
 static bool open_variant(const char *model, const char *strategy, int variant, ranks *r)
 {
     cvy_plan_options options = {.batch = 7,
@@ -50,7 +53,8 @@ static bool open_variant(const char *model, const char *strategy, int variant, r
     cvy_distribution_options divided = {.whole_channels = variant == 2, .whole_dense = variant == 2};
     if (variant == 1) {
         options.parallel = (cvy_plan_parallel){
-            .bucket_bytes = 100000, .overlap = true, .norm_axes = CVY_AXIS_BIT(CVY_AXIS_SAMPLE) | CVY_AXIS_SPACE};
+            .bucket_bytes = 100000, .overlap = true, .norm_axes = CVY_AXIS_BIT(CVY_AXIS_SAMPLE) | CVY_AXIS_SPACE,
+            .shard_optimizer = true};
     }
     return open_ranks(model, strategy, &options, &divided, r);
 }

@@ -42,6 +42,13 @@ static bool has_kind(const cvy_model *model, const char *name)
     return found;
 }
 
+/* How weights are updated. */
+typedef struct rule {
+    int iterations;
+    bool shard; /* the update is shared out */
+    cvy_optimizer optimizer;
+} rule;
+
 /* What is tried on a graph. */
 typedef struct trial {
     const char *strategy;
@@ -52,7 +59,7 @@ typedef struct trial {
     bool mixed;   /* layers are cut as the dice fall */
 } trial;
 
-static cvy_plan_options make_options(const trial *t)
+static cvy_plan_options make_options(const trial *t, const rule *how)
 {
     return (cvy_plan_options){
         .batch = t->batch,
@@ -62,15 +69,16 @@ static cvy_plan_options make_options(const trial *t)
         .train_only = t->tail == 0,
         .micro_batches = t->micro_batches,
         .recompute = (cvy_recompute)(t->variant % 3),
-        .optimizer = {CVY_OPTIMIZER_SGD, {.momentum = 0.9}},
+        .optimizer = how->optimizer,
         .block = 8,
-        .parallel = {.bucket_bytes = t->variant % 2 ? 500 : 0, .overlap = t->variant % 2, .norm_axes = ~0u},
+        .parallel = {.bucket_bytes = t->variant % 2 ? 500 : 0, .overlap = t->variant % 2, 
+                     .norm_axes = how->shard ? CVY_AXIS_SPACE : ~0u, .shard_optimizer = how->shard},
     };
 }
 
-static void start_world(world_run *w, const cvy_model *model, int ranks, const trial *t)
+static void start_world(world_run *w, const cvy_model *model, int ranks, const trial *t, const rule *how)
 {
-    *w = (world_run){.ranks = ranks, .feed = feed_numbers, .context = model};
+    *w = (world_run){.ranks = ranks, .iterations = how->iterations, .feed = feed_numbers, .context = model};
     int64_t samples = t->tail ? t->tail : t->batch;
     w->run = (cvy_run){.seed = 3, .loss_scale = 1.0 / (double)samples, .learning_rate = 0.125, .update = 1};
     assert_int_equal(cvy_backend_chain_find("ref", &w->chain), CVY_OK);
@@ -133,11 +141,11 @@ static void throw_choices(const cvy_model *model, uint32_t seed, cvy_layer_choic
 }
 
 /* False where the graph cannot be cut so. */
-static bool try(const cvy_model *model, const trial *t, uint32_t seed)
+static bool try(const cvy_model *model, const trial *t, const rule *how, uint32_t seed)
 {
     static world_run one, all;
     cvy_plan *serial = NULL, *plan[MAX_RANKS] = {NULL};
-    cvy_plan_options options = make_options(t);
+    cvy_plan_options options = make_options(t, how);
     cvy_distribution_options divided = {.batch = t->batch, .whole_channels = t->variant % 4 == 3};
     cvy_distribution *d = NULL;
     cvy_strategy strategy;
@@ -159,8 +167,8 @@ static bool try(const cvy_model *model, const trial *t, uint32_t seed)
             fail_msg("graph %u, %s: %s", seed, t->strategy, cvy_error_message());
         }
     }
-    start_world(&one, model, 1, t);
-    start_world(&all, model, t->ranks, t);
+    start_world(&one, model, 1, t, how);
+    start_world(&all, model, t->ranks, t, how);
     assert_int_equal(cvy_mesh_setup((int64_t[]){1, 1, 1, 1, 1, 1}, NULL, &one.mesh), CVY_OK);
     all.mesh = strategy.mesh;
     run_world(&one, &serial, t->tail ? CVY_SCHEDULE_TRAIN_TAIL : CVY_SCHEDULE_TRAIN);
@@ -175,6 +183,9 @@ static bool try(const cvy_model *model, const trial *t, uint32_t seed)
     cvy_distribution_destroy(&d);
     return true;
 }
+
+/* Momentum begins at 0: one iteration does what plain descent would. */
+static const rule once = {1, false, {.params = {.momentum = 0.9}}};
 
 static const trial trials[] = {
     {"data", 3, 1, 5, 0, 0, false},
@@ -211,6 +222,51 @@ static const trial parts[] = {
     {"sample=2,height=2", 4, 2, 5, 1, 3, false},
 };
 
+/* Rules, with the whole of each tensor in their norms, and shares of the update. Decay keeps norms away from 0. */
+#define MOMENTUM {.params = {.momentum = 0.9, .weight_decay = 0.01}}
+#define MOMENTS {.beta1 = 0.9, .beta2 = 0.99, .epsilon = 0.01, .weight_decay = 0.1}
+#define ADAMW {.kind = CVY_OPTIMIZER_ADAMW, .params = MOMENTS, .no_decay_norms = true}
+#define CLIPPED(norm) {.params = {.momentum = 0.9, .weight_decay = 0.01}, .clip_norm = norm}
+#define LARS {.kind = CVY_OPTIMIZER_LARS, .params = {.momentum = 0.9, .weight_decay = 0.1, .trust = 0.1}}
+#define LAMB {.kind = CVY_OPTIMIZER_LAMB, .params = MOMENTS, .clip_norm = 0.1}
+static const struct {
+    trial trial;
+    rule rule;
+} updates[] = {
+    {{"data", 3, 1, 5, 0, 0, false}, {2, true, MOMENTUM}},
+    {{"data", 4, 2, 5, 1, 0, false}, {2, true, ADAMW}},
+    {{"sample=2,height=2", 4, 1, 3, 1, 0, false}, {2, true, MOMENTUM}},
+    {{"sample=2,channel=2,channel-cut=filter", 4, 1, 3, 0, 0, false}, {2, true, ADAMW}},
+    {{"sample=2,stage=2,micro-batches=2", 4, 2, 5, 1, 0, false}, {2, true, MOMENTUM}},
+    {{"data", 3, 1, 5, 1, 2, false}, {2, true, ADAMW}},
+    {{"data", 3, 1, 5, 1, 0, false}, {2, true, CLIPPED(0.05)}},
+    {{"sample=2,width=2,channel=2", 8, 1, 3, 0, 0, false}, {2, true, LAMB}},
+    {{"data", 3, 1, 5, 0, 0, false}, {2, true, LARS}},
+    {{"filter", 2, 1, 3, 0, 0, false}, {2, false, CLIPPED(0.05)}},
+    {{"channel=3,channel-cut=channel", 3, 1, 2, 1, 0, false}, {2, false, LARS}},
+    {{"alternating", 2, 1, 3, 0, 0, false}, {2, false, LAMB}},
+    {{"stage=2,height=2,channel=2,micro-batches=2", 8, 2, 4, 1, 0, false}, {2, false, CLIPPED(0.05)}},
+    {{"sample=2,stage=2,micro-batches=2", 4, 2, 5, 0, 0, false}, {2, false, LARS}},
+};
+
+static void test_rules_go_by_whole_tensors_whoever_updates_them(void **state)
+{
+    int tried = 0;
+    (void)state;
+    for (uint32_t seed = 0; seed < 2 * GRAPHS; seed++) {
+        dice d = {.seed = seed + 100};
+        cvy_model *model = make_random_model(&d, 5 + throw(&d, 7));
+        assert_non_null(model);
+        bool plain = !has_kind(model, "batch-norm") && !has_kind(model, "dropout");
+        for (size_t i = 0; plain && i < sizeof updates / sizeof updates[0]; i++) {
+            tried += try(model, &updates[i].trial, &updates[i].rule, seed + 100);
+        }
+        cvy_model_destroy(&model);
+    }
+    print_message("%d runs\n", tried);
+    assert_true(tried >= 4 * GRAPHS);
+}
+
 static void test_all_ranks_together_do_what_one_does(void **state)
 {
     int tried = 0;
@@ -222,10 +278,10 @@ static void test_all_ranks_together_do_what_one_does(void **state)
         bool plain = !has_kind(model, "batch-norm");
         if (!has_kind(model, "dropout")) {
             for (size_t i = 0; i < sizeof trials / sizeof trials[0]; i++) {
-                tried += try(model, &trials[i], seed);
+                tried += try(model, &trials[i], &once, seed);
             }
             for (size_t i = 0; plain && i < sizeof parts / sizeof parts[0]; i++) {
-                tried += try(model, &parts[i], seed);
+                tried += try(model, &parts[i], &once, seed);
             }
         }
         cvy_model_destroy(&model);
@@ -237,6 +293,7 @@ static void test_all_ranks_together_do_what_one_does(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rules_go_by_whole_tensors_whoever_updates_them),
         cmocka_unit_test(test_all_ranks_together_do_what_one_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
