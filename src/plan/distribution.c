@@ -86,11 +86,11 @@ static cvy_status check_axes(const cvy_distribution *d)
         used |= d->layer[i].input_split | d->layer[i].raw_split;
     }
     for (int axis = CVY_AXIS_DEPTH; axis < CVY_AXES; axis++) {
-        if (cvy_dividing_parts(d, (cvy_axis)axis) > 1 && !cvy_axes_have(used, (cvy_axis)axis)) {
+        int64_t parts = cvy_dividing_parts(d, (cvy_axis)axis);
+        if (parts > 1 && !cvy_axes_have(used, (cvy_axis)axis)) {
             const char *why = d->layer[0].why_whole[axis] ? d->layer[0].why_whole[axis] : d->layer[1].why_whole[axis];
             return cvy_fail(CVY_ERR_INFEASIBLE, "%s=%" PRId64 " cuts no layer: layer %s: %s",
-                            cvy_axis_name((cvy_axis)axis), cvy_dividing_parts(d, (cvy_axis)axis), d->model->layer[1].name,
-                            why ? why : wants_samples);
+                            cvy_axis_name((cvy_axis)axis), parts, d->model->layer[1].name, why ? why : wants_samples);
         }
     }
     return CVY_OK;

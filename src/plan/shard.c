@@ -4,8 +4,8 @@
  * weights of a bucket lie side by side in one buffer, as their gradients do in the other, and every parameter is a view
  * of it. All ranks of the group, along the sample axis and those of space, cut a bucket into equal shares of whole
  * cache lines. The sum ends as a share of it on each rank (reduce-scatter), which keeps state for, and updates, what
- * its share has of each parameter: a piece. Then all send each other their shares of the weights (all-gather), so copies
- * stay bit-identical. What travels is what an all-reduce would send.
+ * its share has of each parameter: a piece. Then all send each other their shares of the weights (all-gather), so
+ * copies stay bit-identical. What travels is what an all-reduce would send.
  *
  * Parameters begin at cache lines, as shares do, so pieces do, too. The gaps between them travel and are never read.
  */

@@ -2,7 +2,8 @@
  * Sums of squares of whole tensors where ranks have parts of them: along channels and stages, or of an update that is
  * shared out. Each sum has a place of its own, the same on all ranks. A rank writes the places of what it holds; of
  * copies, the first rank along the axes on which there are any. Places of others are never written and stay 0, as
- * memory that persists is born. The sums of all ranks are added up over the whole mesh at once, so that all get the same bits.
+ * memory that persists is born. The sums of all ranks are added up over the whole mesh at once, so that all get the
+ * same bits.
  */
 #include "plan/builder.h"
 

@@ -37,8 +37,8 @@ enum {
 typedef void (*law)(const ranks *r);
 
 /*
- * Variants: plain; with synchronised norms, overlap, buckets and shared updates; in micro-batches, whole between layers,
- * recomputed.
+ * Variants: plain; with synchronised norms, overlap, buckets and shared updates; in micro-batches, whole between
+ * layers, recomputed.
  */
 static bool open_variant(const char *model, const char *strategy, int variant, ranks *r)
 {

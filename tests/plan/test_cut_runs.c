@@ -71,7 +71,7 @@ static cvy_plan_options make_options(const trial *t, const rule *how)
         .recompute = (cvy_recompute)(t->variant % 3),
         .optimizer = how->optimizer,
         .block = 8,
-        .parallel = {.bucket_bytes = t->variant % 2 ? 500 : 0, .overlap = t->variant % 2, 
+        .parallel = {.bucket_bytes = t->variant % 2 ? 500 : 0, .overlap = t->variant % 2,
                      .norm_axes = how->shard ? CVY_AXIS_SPACE : ~0u, .shard_optimizer = how->shard},
     };
 }

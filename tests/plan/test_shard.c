@@ -33,10 +33,10 @@ static int64_t sum_bytes(const cvy_schedule *s, cvy_collective collective)
 }
 
 /*
- * LeNet-5, as Caffe has it, has 431,080 parameters in eight tensors. Behind one another at multiples of 64 bytes, weights
- * of 500, 25,000, 400,000 and 5,000 floats take 2048, 100,032, 1,600,000 and 20,032 bytes, biases of 50, 500 and 10 take
- * 256, 2048 and 64, and the 20 of the first layer, which come last, no more than their own 80: together 1,724,560 bytes.
- * A third of that, in whole lines, is 574,912.
+ * LeNet-5, as Caffe has it, has 431,080 parameters in eight tensors. Behind one another at multiples of 64 bytes,
+ * weights of 500, 25,000, 400,000 and 5,000 floats take 2048, 100,032, 1,600,000 and 20,032 bytes, biases of 50, 500
+ * and 10 take 256, 2048 and 64, and the 20 of the first layer, which come last, no more than their own 80: together
+ * 1,724,560 bytes. A third of that, in whole lines, is 574,912.
  */
 static void test_bytes_and_memory_of_lenet5_on_3_ranks_by_hand(void **state)
 {
