@@ -17,23 +17,14 @@ static bool takes_parts(const cvy_builder *b, int layer)
     return op.kind == CVY_OP_RELU;
 }
 
-/* The sum of two tensors that lie alike. */
-static cvy_status add_sum(cvy_builder *b, int layer, int *sum, int part)
+/* Add a part of the gradient of a layer's output to another that lies as it does. */
+static cvy_status add_part(cvy_builder *b, int layer, int *sum, int part)
 {
     cvy_buffer total = b->schedule->buffer[*sum];
-    cvy_op op = {.kind = CVY_OP_ADD, .pass = CVY_PASS_FORWARD};
-    cvy_step_spec spec = {CVY_STEP_LOCAL, CVY_PHASE_BACKWARD, layer};
-    int operand[3] = {*sum, part, -1};
     total.content = CVY_CONTENT_OUTPUT_GRADIENT;
     total.layer = layer;
-    total.part = total.alias_of = -1;
-    CVY_TRY(cvy_op_add(&op, CVY_ROLE_X, &total.tensor));
-    CVY_TRY(cvy_op_add(&op, CVY_ROLE_X1, &total.tensor));
-    CVY_TRY(cvy_op_add(&op, CVY_ROLE_Y, &total.tensor));
-    CVY_TRY(cvy_builder_add_buffer(b, &total, &operand[2]));
-    CVY_TRY(cvy_builder_add_step(b, &spec, &op, operand));
-    *sum = operand[2];
-    return CVY_OK;
+    total.part = -1;
+    return cvy_builder_add_sum(b, layer, (int[]){*sum, part}, &total, sum);
 }
 
 static cvy_status reorder_part(cvy_builder *b, int layer, int *part)
@@ -61,7 +52,7 @@ static cvy_status join_parts(cvy_builder *b, int layer, int first)
         int part = b->contribution[next].buffer;
         CVY_TRY(reorder_part(b, layer, &b->contribution[first].buffer));
         CVY_TRY(reorder_part(b, layer, &part));
-        CVY_TRY(add_sum(b, layer, &b->contribution[first].buffer, part));
+        CVY_TRY(add_part(b, layer, &b->contribution[first].buffer, part));
         b->contribution[i].next = b->contribution[next].next;
     }
     return CVY_OK;
@@ -98,7 +89,7 @@ static cvy_status sum_contributions(cvy_builder *b, int layer)
         } else if (in_parts && b->contribution[i].next < 0) {
             b->layer[layer].gradient1 = part;
         } else {
-            CVY_TRY(add_sum(b, layer, &sum, part));
+            CVY_TRY(add_part(b, layer, &sum, part));
         }
     }
     b->layer[layer].gradient = sum;

@@ -147,6 +147,23 @@ cvy_status cvy_builder_add_reorder(cvy_builder *b, const cvy_step_spec *spec, in
     return CVY_OK;
 }
 
+cvy_status cvy_builder_add_sum(cvy_builder *b, int layer, const int part[2], const cvy_buffer *total, int *index_out)
+{
+    cvy_op op = {.kind = CVY_OP_ADD, .pass = CVY_PASS_FORWARD};
+    cvy_step_spec spec = {CVY_STEP_LOCAL, CVY_PHASE_BACKWARD, layer};
+    cvy_buffer sum = *total;
+    int operand[3] = {part[0], part[1], -1};
+    sum.alias_of = -1;
+    sum.alias_offset = 0;
+    CVY_TRY(cvy_op_add(&op, CVY_ROLE_X, &sum.tensor));
+    CVY_TRY(cvy_op_add(&op, CVY_ROLE_X1, &sum.tensor));
+    CVY_TRY(cvy_op_add(&op, CVY_ROLE_Y, &sum.tensor));
+    CVY_TRY(cvy_builder_add_buffer(b, &sum, &operand[2]));
+    CVY_TRY(cvy_builder_add_step(b, &spec, &op, operand));
+    *index_out = operand[2];
+    return CVY_OK;
+}
+
 cvy_status cvy_builder_add_view(cvy_builder *b, int source, const cvy_buffer *like, int *index_out)
 {
     cvy_buffer view = *like;

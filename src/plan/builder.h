@@ -152,6 +152,14 @@ cvy_status cvy_builder_add_exchange(cvy_builder *b, const cvy_exchange_spec *spe
 /** Append a message, of the exchange to come. */
 cvy_status cvy_builder_add_message(cvy_builder *b, const cvy_message *message);
 
+/**
+ * Append the sum of two buffers that lie alike, as a step of a layer's backward pass.
+ *
+ * @param[in]  total      the sum's buffer but for its memory, which is its own
+ * @param[out] index_out  may be where an operand's index stands
+ */
+cvy_status cvy_builder_add_sum(cvy_builder *b, int layer, const int part[2], const cvy_buffer *total, int *index_out);
+
 /** Append a buffer that is @p source under another shape, in plain order. */
 cvy_status cvy_builder_add_view(cvy_builder *b, int source, const cvy_buffer *like, int *index_out);
 

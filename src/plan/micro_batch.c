@@ -29,23 +29,6 @@ void cvy_micro_batch_start(cvy_builder *b, int micro_batch)
     }
 }
 
-static cvy_status add_to_sum(cvy_builder *b, int layer, int sum, int part, int *total_out)
-{
-    cvy_buffer total = b->schedule->buffer[sum];
-    cvy_op op = {.kind = CVY_OP_ADD, .pass = CVY_PASS_FORWARD};
-    int operand[3] = {sum, part, -1};
-    cvy_step_spec spec = {CVY_STEP_LOCAL, CVY_PHASE_BACKWARD, layer};
-    total.alias_of = -1;
-    total.alias_offset = 0;
-    CVY_TRY(cvy_op_add(&op, CVY_ROLE_X, &total.tensor));
-    CVY_TRY(cvy_op_add(&op, CVY_ROLE_X1, &total.tensor));
-    CVY_TRY(cvy_op_add(&op, CVY_ROLE_Y, &total.tensor));
-    CVY_TRY(cvy_builder_add_buffer(b, &total, &operand[2]));
-    CVY_TRY(cvy_builder_add_step(b, &spec, &op, operand));
-    *total_out = operand[2];
-    return CVY_OK;
-}
-
 cvy_status cvy_micro_batch_sum_gradients(cvy_builder *b, int layer)
 {
     const cvy_layer *l = &b->model->layer[layer];
@@ -55,7 +38,9 @@ cvy_status cvy_micro_batch_sum_gradients(cvy_builder *b, int layer)
             continue;
         }
         if (*sum >= 0) {
-            CVY_TRY(add_to_sum(b, layer, *sum, b->parameter_gradient[i], &b->parameter_gradient[i]));
+            const int part[2] = {*sum, b->parameter_gradient[i]};
+            cvy_buffer total = b->schedule->buffer[*sum]; /* appending moves the array */
+            CVY_TRY(cvy_builder_add_sum(b, layer, part, &total, &b->parameter_gradient[i]));
         }
         *sum = b->parameter_gradient[i];
     }
