@@ -11,30 +11,6 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "oracle/estimate_internal.h"
-#include "plan/stages.h"
-
-/* Stages of equal estimated seconds, cut where one tensor passes. */
-static cvy_status balance_stages(const cvy_oracle *o, int stages, int *first_out)
-{
-    int layers = o->model->layers;
-    double slowest;
-    cvy_status status = CVY_ERR_MEMORY;
-    double *cut_s = cvy_calloc((size_t)layers, sizeof *cut_s);
-    bool *narrow = cvy_calloc((size_t)layers, sizeof *narrow);
-    if (!cut_s || !narrow) {
-        goto done;
-    }
-    CVY_TRY_GOTO(status, done, cvy_model_find_narrow(o->model, narrow));
-    for (int i = 1; i < layers; i++) {
-        cut_s[i] = narrow[i - 1] && i > 1 ? 0.0 : INFINITY;
-    }
-    cvy_chain chain = {.layers = layers, .layer_s = o->layer_s, .cut_s = cut_s};
-    status = cvy_stages_balance(&chain, stages, first_out, &slowest);
-done:
-    cvy_free(narrow);
-    cvy_free(cut_s);
-    return status;
-}
 
 /* Micro-batches where nobody said how many: four a stage keep the bubble under a fifth. */
 static int64_t choose_micro_batches(const cvy_strategy *strategy, int64_t batch)
@@ -81,7 +57,7 @@ static cvy_status divide(cvy_pricing *pricing, cvy_estimate *estimate)
     }
     if (pricing->stages > 1 && !options.stages) {
         balanced = cvy_calloc((size_t)pricing->stages + 1, sizeof *balanced);
-        status = balanced ? balance_stages(o, pricing->stages, balanced) : CVY_ERR_MEMORY;
+        status = balanced ? cvy_distribution_balance(o->model, o->layer_s, pricing->stages, balanced) : CVY_ERR_MEMORY;
         CVY_TRY_GOTO(status, done, status);
         options.stages = balanced;
     }

@@ -13,10 +13,6 @@
 
 const char *const cvy_cut_names[] = {"whole", "filter", "channel", "group", "follow", NULL};
 
-/* Why a layer is whole. */
-static const char few_rows[] = "fewer rows than ranks";
-static const char wants_samples[] = "it needs whole samples";
-
 int cvy_distribution_dim(cvy_axis axis, int dims)
 {
     if (axis == CVY_AXIS_CHANNEL) {
@@ -35,7 +31,7 @@ static void divide_source(cvy_distribution *d)
             d->layer[0].output_split |= CVY_AXIS_BIT(axis);
             d->layer[0].raw_split |= CVY_AXIS_BIT(axis);
         } else if (parts > 1) {
-            d->layer[0].why_whole[axis] = few_rows;
+            d->layer[0].why_whole[axis] = CVY_FEW_ROWS;
         }
     }
 }
@@ -44,7 +40,7 @@ static void divide_layer(cvy_distribution *d, int index, const cvy_layer_choice 
 {
     const cvy_layer *layer = &d->model->layer[index];
     cvy_dividing v = {.d = d, .layer = layer, .own = &d->layer[index], .choice = choice,
-                  .x = &d->model->layer[layer->input[0]].output, .op = {.kind = CVY_OP_KIND_COUNT}};
+                      .x = &d->model->layer[layer->input[0]].output, .op = {.kind = CVY_OP_KIND_COUNT}};
     if (layer->kind->make_op) {
         layer->kind->make_op(layer, v.x, CVY_PASS_FORWARD, &v.op);
     }
@@ -90,7 +86,8 @@ static cvy_status check_axes(const cvy_distribution *d)
         if (parts > 1 && !cvy_axes_have(used, (cvy_axis)axis)) {
             const char *why = d->layer[0].why_whole[axis] ? d->layer[0].why_whole[axis] : d->layer[1].why_whole[axis];
             return cvy_fail(CVY_ERR_INFEASIBLE, "%s=%" PRId64 " cuts no layer: layer %s: %s",
-                            cvy_axis_name((cvy_axis)axis), parts, d->model->layer[1].name, why ? why : wants_samples);
+                            cvy_axis_name((cvy_axis)axis), parts, d->model->layer[1].name,
+                            why ? why : CVY_WANTS_SAMPLES);
         }
     }
     return CVY_OK;
@@ -108,27 +105,39 @@ static cvy_status check_batch(const cvy_distribution *d)
     return CVY_OK;
 }
 
-/* Stages of equal floating point operations, cut where one tensor passes; forward and both gradients, so 3 times. */
-static cvy_status balance_stages(cvy_distribution *d)
+cvy_status cvy_distribution_balance(const cvy_model *model, const double *weight, int stages, int *first_out)
 {
-    int layers = d->model->layers, stages = (int)cvy_dividing_parts(d, CVY_AXIS_STAGE);
     double slowest;
     cvy_status status = CVY_ERR_MEMORY;
-    double *work = cvy_calloc((size_t)layers * 2, sizeof *work);
-    bool *narrow = cvy_calloc((size_t)layers, sizeof *narrow);
-    if (!work || !narrow) {
+    double *cut = cvy_calloc((size_t)model->layers, sizeof *cut);
+    bool *narrow = cvy_calloc((size_t)model->layers, sizeof *narrow);
+    if (!cut || !narrow) {
         goto done;
     }
-    CVY_TRY_GOTO(status, done, cvy_model_find_narrow(d->model, narrow));
-    for (int i = 1; i < layers; i++) {
-        work[i] = cvy_model_layer_flop(d->model, i);
-        work[layers + i] = narrow[i - 1] && i > 1 ? 0.0 : INFINITY;
+    CVY_TRY_GOTO(status, done, cvy_model_find_narrow(model, narrow));
+    for (int i = 1; i < model->layers; i++) {
+        cut[i] = narrow[i - 1] && i > 1 ? 0.0 : INFINITY;
     }
-    cvy_chain chain = {.layers = layers, .layer_s = work, .cut_s = work + layers};
-    status = cvy_stages_balance(&chain, stages, d->stages, &slowest);
+    cvy_chain chain = {.layers = model->layers, .layer_s = weight, .cut_s = cut};
+    status = cvy_stages_balance(&chain, stages, first_out, &slowest);
 done:
     cvy_free(narrow);
-    cvy_free(work);
+    cvy_free(cut);
+    return status;
+}
+
+/* By floating point operations of forward: those of backward are twice as many, layer by layer. */
+static cvy_status balance_flop(cvy_distribution *d, int stages)
+{
+    double *flop = cvy_calloc((size_t)d->model->layers, sizeof *flop);
+    if (!flop) {
+        return CVY_ERR_MEMORY;
+    }
+    for (int i = 1; i < d->model->layers; i++) {
+        flop[i] = cvy_model_layer_flop(d->model, i);
+    }
+    cvy_status status = cvy_distribution_balance(d->model, flop, stages, d->stages);
+    cvy_free(flop);
     return status;
 }
 
@@ -145,7 +154,7 @@ static cvy_status divide_stages(cvy_distribution *d, const int *given)
     if (given) {
         memcpy(d->stages, given, ((size_t)stages + 1) * sizeof *given);
     } else if (stages > 1) {
-        CVY_TRY(balance_stages(d));
+        CVY_TRY(balance_flop(d, stages));
     }
     for (int stage = 0; stage < stages; stage++) {
         for (int i = d->stages[stage]; i < d->stages[stage + 1]; i++) {

@@ -86,6 +86,17 @@ cvy_status cvy_distribution_create(const cvy_model *model, const cvy_strategy *s
 /** Release; NULL is fine. */
 void cvy_distribution_destroy(cvy_distribution **distribution);
 
+/**
+ * Cut a model into stages of equal weight, at places where one tensor passes. Not collective.
+ *
+ * @param[in]  weight     of each layer, at least 0: seconds, or operations
+ * @param[in]  stages     at least 1
+ * @param[out] first_out  @p stages + 1: the first layer of each, then all layers; untouched on failure
+ * @retval CVY_ERR_INFEASIBLE fewer places to cut than stages need
+ * @retval CVY_ERR_MEMORY
+ */
+cvy_status cvy_distribution_balance(const cvy_model *model, const double *weight, int stages, int *first_out);
+
 /*
  * Placements along an axis of depth, height, width or channel. Shapes are those of the model, of one sample; the
  * dimension of an axis in a tensor n,c,(d),h,w is that of cvy_distribution_dim().

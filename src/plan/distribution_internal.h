@@ -14,7 +14,9 @@ typedef struct cvy_dividing {
     const cvy_layer_choice *choice;
 } cvy_dividing;
 
-/* Why a layer is whole: reasons that both space and channels have. */
+/* Why a layer is whole: reasons that more than one file has. */
+#define CVY_FEW_ROWS "fewer rows than ranks"
+#define CVY_WANTS_SAMPLES "it needs whole samples"
 #define CVY_WHOLE_INPUT "its input is whole"
 #define CVY_NOT_CUT "it is not to be cut"
 

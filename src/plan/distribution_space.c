@@ -2,10 +2,7 @@
 #include "plan/distribution_internal.h"
 #include "plan/halo.h"
 
-/* Why a layer is whole. */
-static const char few_rows[] = "fewer rows than ranks";
 static const char only_padding[] = "windows of one rank would lie in the padding alone";
-static const char wants_samples[] = "it needs whole samples";
 
 /* What a kind of op makes of space that is split. */
 typedef enum space_habit {
@@ -75,7 +72,7 @@ static const char *why_space_whole(const cvy_dividing *v, cvy_axis axis, space_h
 {
     int64_t parts = cvy_dividing_parts(v->d, axis);
     if (habit == SPACE_WHOLE) {
-        return wants_samples;
+        return CVY_WANTS_SAMPLES;
     }
     if (!cvy_axes_have(v->choice->space, axis)) {
         return CVY_NOT_CUT;
@@ -88,7 +85,7 @@ static const char *why_space_whole(const cvy_dividing *v, cvy_axis axis, space_h
     if (!few && habit == SPACE_WINDOW && !reaches_rows(v, axis)) {
         return only_padding;
     }
-    return few ? few_rows : NULL;
+    return few ? CVY_FEW_ROWS : NULL;
 }
 
 void cvy_divide_space(cvy_dividing *v, cvy_axis axis)
