@@ -1,7 +1,7 @@
 /*
  * What the framework's habits cost beside the steps; docs/machines.md has the keys. Host time counts where exchanges
  * between layers make the host wait for the device; else it runs ahead, and only what is longer than the device's time
- * shows. Input, paging and the wait for the slowest are no steps: they stand in parts of their own.
+ * shows. Input, paging and the wait for the slowest are no steps: the first two count as io, the last as wait.
  */
 #include <math.h>
 
@@ -9,32 +9,25 @@
 
 int cvy_strategy_find_name(const cvy_strategy *strategy)
 {
-    static const struct {
-        unsigned axes; /* bits: stage 1, sample 2, space 4, channel 8 */
-        int name;
-    } names[] = {
-        {2, CVY_STRATEGY_DATA},            {4, CVY_STRATEGY_SPATIAL},
-        {1, CVY_STRATEGY_PIPELINE},      {6, CVY_STRATEGY_DATA_SPATIAL},    {3, CVY_STRATEGY_DATA_PIPELINE},
-    };
+    enum { STAGE = 1, SAMPLE = 2, SPACE = 4, CHANNEL = 8 };
     const int64_t *size = strategy->mesh.size;
-    bool space = size[CVY_AXIS_DEPTH] * size[CVY_AXIS_HEIGHT] * size[CVY_AXIS_WIDTH] > 1;
-    unsigned axes = (size[CVY_AXIS_STAGE] > 1 ? 1u : 0u) | (size[CVY_AXIS_SAMPLE] > 1 ? 2u : 0u) | (space ? 4u : 0u) |
-                    (size[CVY_AXIS_CHANNEL] > 1 ? 8u : 0u);
-    if (axes == 8) {
-        static const int cuts[] = {[CVY_CHANNEL_CUT_ALTERNATE] = CVY_STRATEGY_ALTERNATING,
-                                   [CVY_CHANNEL_CUT_FILTER] = CVY_STRATEGY_FILTER,
-                                   [CVY_CHANNEL_CUT_CHANNEL] = CVY_STRATEGY_CHANNEL};
-        return cuts[strategy->channel_cut];
+    unsigned used = (size[CVY_AXIS_STAGE] > 1 ? STAGE : 0u) | (size[CVY_AXIS_SAMPLE] > 1 ? SAMPLE : 0u) |
+                    (size[CVY_AXIS_DEPTH] * size[CVY_AXIS_HEIGHT] * size[CVY_AXIS_WIDTH] > 1 ? SPACE : 0u) |
+                    (size[CVY_AXIS_CHANNEL] > 1 ? CHANNEL : 0u);
+    static const int by_channels[] = {[CVY_CHANNEL_CUT_ALTERNATE] = CVY_STRATEGY_ALTERNATING,
+                                      [CVY_CHANNEL_CUT_FILTER] = CVY_STRATEGY_FILTER,
+                                      [CVY_CHANNEL_CUT_CHANNEL] = CVY_STRATEGY_CHANNEL};
+    bool inputs = strategy->channel_cut == CVY_CHANNEL_CUT_CHANNEL;
+    switch (used) {
+    case STAGE: return CVY_STRATEGY_PIPELINE;
+    case SAMPLE: return CVY_STRATEGY_DATA;
+    case SPACE: return CVY_STRATEGY_SPATIAL;
+    case CHANNEL: return by_channels[strategy->channel_cut];
+    case STAGE | SAMPLE: return CVY_STRATEGY_DATA_PIPELINE;
+    case SAMPLE | SPACE: return CVY_STRATEGY_DATA_SPATIAL;
+    case SAMPLE | CHANNEL: return inputs ? CVY_STRATEGY_DATA_CHANNEL : CVY_STRATEGY_DATA_FILTER;
+    default: return -1;
     }
-    if (axes == 10) {
-        return strategy->channel_cut == CVY_CHANNEL_CUT_CHANNEL ? CVY_STRATEGY_DATA_CHANNEL : CVY_STRATEGY_DATA_FILTER;
-    }
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (names[i].axes == axes) {
-            return names[i].name;
-        }
-    }
-    return -1;
 }
 
 /*
