@@ -15,6 +15,7 @@
  * how many steps there are at most.
  */
 static const double ideal_factor = 1e6, whole_factor = 64, share_tolerance = 0.005, least_step = 0.05;
+static const double least_change = 0.005; /* of an iteration: less is told as none */
 enum { MOST_STEPS = 9 };
 
 static const int ports_for_all = 1 << 24; /* more than any machine has devices */
@@ -300,11 +301,10 @@ static void say_lift(cvy_change change, const attempt *doubled, cvy_limit *limit
         cvy_limits_append(text, CVY_LIMIT_TEXT, " ");
     }
     cvy_limits_append(text, CVY_LIMIT_TEXT, "%s ", changes[change].words);
-    if (fabs(doubled->faster) < 0.005) {
+    if (doubled->faster < least_change) {
         cvy_limits_append(text, CVY_LIMIT_TEXT, "no faster");
     } else {
-        cvy_limits_append(text, CVY_LIMIT_TEXT, "%.0f %% %s", 100 * fabs(doubled->faster),
-                          doubled->faster > 0 ? "faster" : "slower");
+        cvy_limits_append(text, CVY_LIMIT_TEXT, "%.0f %% faster", 100 * doubled->faster);
     }
     if (doubled->leaner >= 0.005) {
         cvy_limits_append(text, CVY_LIMIT_TEXT, ", %.0f %% fewer bytes", 100 * doubled->leaner);
@@ -320,11 +320,14 @@ static void say_lift(cvy_change change, const attempt *doubled, cvy_limit *limit
     }
 }
 
-/* One that makes the share less comes before one that only saves seconds; of equal ones, the one that saves more. */
+/*
+ * One that makes the share less comes before one that only saves seconds; of equal ones, the one that saves more. What
+ * makes an iteration slower lifts nothing that anybody wants lifted.
+ */
 static bool is_better(const attempt *a, const attempt *than, double share)
 {
     bool helps = a->share < (1.0 - share_tolerance) * share, helped = than->share < (1.0 - share_tolerance) * share;
-    return a->possible && (helps != helped ? helps : a->faster > than->faster);
+    return a->possible && a->faster > -least_change && (helps != helped ? helps : a->faster > than->faster);
 }
 
 cvy_status cvy_limits_lift(cvy_what_ifs *what_ifs, const cvy_limit_rule *rule, cvy_limit *limit)
