@@ -1,40 +1,55 @@
-/* The one list of communicators, and the checks that all of them share. */
-#include "comm/comm.h"
-
+/* Communicators: found by name or by launcher, split into groups, and what set-up needs in one call. */
 #include <string.h>
 
 #include "base/memory.h"
+#include "comm/comm_internal.h"
 
-extern const cvy_comm_kind cvy_comm_self;
-
-static const cvy_comm_kind *const kinds[] = {&cvy_comm_self};
-
-struct cvy_comm {
+static const cvy_comm_kind *find_kind(const char *name)
+{
     const cvy_comm_kind *kind;
-    void *state;
-};
+    for (int i = 0; (kind = cvy_comm_kind_get(i)); i++) {
+        bool found = name ? strcmp(kind->name, name) == 0 : !kind->is_started || kind->is_started();
+        if (found) {
+            return kind;
+        }
+    }
+    return NULL;
+}
+
+static void list_kinds(char *text, size_t size)
+{
+    const cvy_comm_kind *kind;
+    *text = '\0';
+    for (int i = 0; (kind = cvy_comm_kind_get(i)); i++) {
+        strncat(text, i > 0 ? ", " : "", size - strlen(text) - 1);
+        strncat(text, kind->name, size - strlen(text) - 1);
+    }
+}
+
+/* Take over a state that a kind has made; it is closed where there is no memory. */
+static cvy_status wrap(const cvy_comm_kind *kind, void *state, cvy_comm **comm_out)
+{
+    cvy_comm *comm = cvy_calloc(1, sizeof *comm);
+    if (!comm) {
+        kind->close(state);
+        return CVY_ERR_MEMORY;
+    }
+    *comm = (cvy_comm){.kind = kind, .state = state};
+    *comm_out = comm;
+    return CVY_OK;
+}
 
 cvy_status cvy_comm_open(const char *name, cvy_comm **comm_out)
 {
-    const cvy_comm_kind *kind = NULL;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(kinds[i]->name, name ? name : "self") == 0) {
-            kind = kinds[i];
-        }
+    const cvy_comm_kind *kind = find_kind(name);
+    if (!kind) {
+        char kinds[128];
+        list_kinds(kinds, sizeof kinds);
+        return cvy_fail(CVY_ERR_INPUT, "no communicator '%s' in this build; there are: %s", name, kinds);
     }
-    CVY_REQUIRE(kind, CVY_ERR_INPUT, "no communicator '%s' in this build; there is self", name);
-    cvy_comm *comm = cvy_calloc(1, sizeof *comm);
-    if (!comm) {
-        return CVY_ERR_MEMORY;
-    }
-    comm->kind = kind;
-    cvy_status status = kind->open(&comm->state);
-    if (status != CVY_OK) {
-        cvy_free(comm);
-        return status;
-    }
-    *comm_out = comm;
-    return CVY_OK;
+    void *state;
+    CVY_TRY(kind->open(&state));
+    return wrap(kind, state, comm_out);
 }
 
 void cvy_comm_close(cvy_comm **comm)
@@ -46,31 +61,102 @@ void cvy_comm_close(cvy_comm **comm)
     }
 }
 
-int cvy_comm_rank(const cvy_comm *comm) { return comm->kind->rank(comm->state); }
-int cvy_comm_ranks(const cvy_comm *comm) { return comm->kind->ranks(comm->state); }
+int cvy_comm_rank(const cvy_comm *comm) { return comm ? comm->kind->rank(comm->state) : 0; }
+int cvy_comm_ranks(const cvy_comm *comm) { return comm ? comm->kind->ranks(comm->state) : 1; }
+
+int64_t cvy_comm_moved_bytes(const cvy_comm *comm) { return comm->moved_bytes; }
+
+cvy_status cvy_comm_split(cvy_comm *comm, int color, int key, cvy_comm **group_out)
+{
+    CVY_REQUIRE(color >= 0, CVY_ERR_ARG, "a group's color must be at least 0, got %d", color);
+    void *state;
+    CVY_TRY(comm->kind->split(comm->state, color, key, &state));
+    return wrap(comm->kind, state, group_out);
+}
+
+cvy_status cvy_comm_split_node(cvy_comm *comm, cvy_comm **group_out)
+{
+    void *state;
+    CVY_TRY(comm->kind->split_node(comm->state, &state));
+    return wrap(comm->kind, state, group_out);
+}
+
+void cvy_comm_abandon(cvy_comm *comm, int exit_code)
+{
+    comm->kind->abandon(comm->state, exit_code);
+}
+
+/* ---- in one call ---- */
+
+static cvy_status run_once(cvy_comm *comm, const cvy_transfer_spec *spec)
+{
+    cvy_transfer *transfer = NULL;
+    CVY_TRY(cvy_transfer_create(comm, spec, &transfer));
+    cvy_status status = cvy_transfer_run(transfer);
+    cvy_transfer_destroy(&transfer);
+    return status;
+}
 
 cvy_status cvy_comm_all_reduce(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduction reduction)
 {
-    CVY_REQUIRE(dtype == CVY_F32 || dtype == CVY_F64 || dtype == CVY_I32, CVY_ERR_ARG,
-                "a reduction of %s: expected f32, f64 or i32", cvy_dtype_name(dtype));
-    CVY_REQUIRE(count >= 0, CVY_ERR_ARG, "a reduction of %lld elements", (long long)count);
-    return comm->kind->all_reduce(comm->state, data, count, dtype, reduction);
+    return run_once(comm, &(cvy_transfer_spec){.kind = CVY_TRANSFER_ALL_REDUCE, .dtype = dtype,
+                                               .reduction = reduction, .target = data, .count = &count});
 }
 
 cvy_status cvy_comm_broadcast(cvy_comm *comm, void *data, int64_t bytes, int root)
 {
-    CVY_REQUIRE(root >= 0 && root < cvy_comm_ranks(comm) && bytes >= 0, CVY_ERR_ARG,
-                "a broadcast of %lld bytes from rank %d of %d", (long long)bytes, root, cvy_comm_ranks(comm));
-    return comm->kind->broadcast(comm->state, data, bytes, root);
+    return run_once(comm, &(cvy_transfer_spec){.kind = CVY_TRANSFER_BROADCAST, .dtype = CVY_U8, .target = data,
+                                               .count = &bytes, .peer = root});
+}
+
+cvy_status cvy_comm_gather_bytes(cvy_comm *comm, const void *mine, int64_t bytes, void *all_out)
+{
+    int ranks = cvy_comm_ranks(comm);
+    int64_t *count = cvy_calloc((size_t)ranks, sizeof *count);
+    if (!count) {
+        return CVY_ERR_MEMORY;
+    }
+    for (int i = 0; i < ranks; i++) {
+        count[i] = bytes;
+    }
+    cvy_status status = run_once(comm, &(cvy_transfer_spec){.kind = CVY_TRANSFER_ALL_GATHER, .dtype = CVY_U8,
+                                                            .source = mine, .target = all_out, .count = count});
+    cvy_free(count);
+    return status;
+}
+
+cvy_status cvy_comm_send(cvy_comm *comm, const void *data, int64_t bytes, int peer)
+{
+    return run_once(comm, &(cvy_transfer_spec){.kind = CVY_TRANSFER_SEND, .dtype = CVY_U8, .source = data,
+                                               .count = &bytes, .peer = peer});
+}
+
+cvy_status cvy_comm_receive(cvy_comm *comm, void *data, int64_t bytes, int peer)
+{
+    return run_once(comm, &(cvy_transfer_spec){.kind = CVY_TRANSFER_RECEIVE, .dtype = CVY_U8, .target = data,
+                                               .count = &bytes, .peer = peer});
+}
+
+/* What the first rank that failed has to say. */
+typedef struct verdict {
+    int32_t status;
+    char words[1020];
+} verdict;
+
+static cvy_status share_verdict(cvy_comm *comm, int root, cvy_status mine)
+{
+    verdict v = {.status = (int32_t)mine};
+    strncpy(v.words, cvy_error_message(), sizeof v.words - 1);
+    CVY_TRY(cvy_comm_broadcast(comm, &v, sizeof v, root));
+    return cvy_fail((cvy_status)v.status, "rank %d: %s", root, v.words);
 }
 
 cvy_status cvy_comm_agree(cvy_comm *comm, cvy_status mine)
 {
-    int32_t failed = mine != CVY_OK;
-    CVY_TRY(cvy_comm_all_reduce(comm, &failed, 1, CVY_I32, CVY_REDUCE_SUM));
-    if (mine != CVY_OK || failed == 0) {
+    if (cvy_comm_ranks(comm) == 1) {
         return mine;
     }
-    return cvy_fail(CVY_ERR_RANK, "%d of %d ranks failed in set-up; their own messages say why", (int)failed,
-                    cvy_comm_ranks(comm));
+    int32_t first = mine == CVY_OK ? INT32_MAX : cvy_comm_rank(comm);
+    CVY_TRY(cvy_comm_all_reduce(comm, &first, 1, CVY_I32, CVY_REDUCE_MIN));
+    return first == INT32_MAX ? CVY_OK : share_verdict(comm, first, mine);
 }

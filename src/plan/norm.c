@@ -133,7 +133,8 @@ cvy_status cvy_build_norm_exchange(cvy_builder *b, int layer, cvy_op_pass pass, 
     int pair[2];
     find_pair(b, layer, pass, pair);
     const cvy_tensor *of_one = &b->schedule->buffer[pair[0]].tensor;
-    int64_t bytes = 2 * cvy_share_bytes(of_one) + (merge ? cvy_dtype_bytes(of_one->dtype) : 0);
+    /* a count, a mean and a sum of squares in double for each channel; or both gradients as they are */
+    int64_t bytes = merge ? 24 * cvy_shape_elements(&of_one->shape) : 2 * cvy_share_bytes(of_one);
     cvy_interval own = cvy_schedule_micro_batch(b->schedule, b->micro_batch);
     int64_t elements = (own.end - own.begin) * count_positions(b, layer, 0);
     cvy_exchange_spec spec = {

@@ -128,8 +128,8 @@ typedef struct cvy_exchange {
                               reduce-scatter, all-to-all: that it brings; exchange: that it sends */
     int bucket;          /**< of gradients; -1 */
     bool sum;            /**< a reduction; what an exchange brings is added to what is there */
-    bool merge;          /**< mean and variance of the ranks become those of all together, by Chan's formulas: both and
-                              the count behind them are what travels */
+    bool merge;          /**< mean and variance of the ranks become those of all together, by Chan's formulas: what
+                              travels is, for each channel, the count, the mean and the sum of squares in double */
     int64_t count;       /**< elements that this rank's stand for */
 } cvy_exchange;
 
