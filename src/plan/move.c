@@ -74,7 +74,7 @@ static cvy_status scatter_sum(journey *j, cvy_axis axis, const cvy_spread *to)
     j->now.along[axis] = to->along[axis];
     CVY_TRY(add_target(j, &target));
     spec.exchange.sum = true;
-    spec.packed_bytes = bytes;
+    spec.packed_bytes = bytes + cvy_share_bytes(&j->b->schedule->buffer[target].tensor);
     return add_collective(j, &spec, target);
 }
 

@@ -39,7 +39,7 @@ static cvy_status evaluate_batches(cvy_session *session, const cvy_train_options
             return CVY_OK;
         }
         cvy_run run = {.seed = options->seed, .samples = batch.samples, .loss_scale = 1.0};
-        cvy_executor_batch view = {batch.x, batch.label, batch.samples};
+        cvy_executor_batch view = {.x = batch.x, .label = batch.label, .samples = batch.samples};
         CVY_TRY(cvy_executor_run(session->executor, CVY_SCHEDULE_EVALUATE, &view, &run, &result));
         sum->samples += batch.samples;
         sum->correct += result.correct;

@@ -5,6 +5,7 @@
 #ifndef CVY_RUNTIME_EXECUTOR_H
 #define CVY_RUNTIME_EXECUTOR_H
 
+#include "comm/comm.h"
 #include "plan/plan.h"
 #include "runtime/state.h"
 #include "runtime/timeline.h"
@@ -15,13 +16,17 @@ typedef struct cvy_executor cvy_executor;
 typedef struct cvy_executor_batch {
     const float *x;      /**< samples in plain order; NULL: the input buffer is already filled */
     const void *label;   /**< i32 [samples] or [samples * positions], or f32 [samples * values]; NULL: filled already */
-    int64_t samples;     /**< at most the schedule's batch; the rest is zeroed and counts nothing */
+    int64_t samples;     /**< of this rank, at most the schedule's batch; the rest is zeroed and counts nothing */
+    bool stop;           /**< this rank was asked to stop; with several ranks, all hear of it */
+    cvy_status failed;   /**< this rank of many has no batch to give, for the reason in cvy_error_message(): it takes
+                              part with zeros and `samples` 0, so that nobody waits, and all ranks return the failure */
 } cvy_executor_batch;
 
 /** What an iteration found. */
 typedef struct cvy_executor_result {
-    double loss;         /**< scaled as asked */
-    int64_t correct;
+    double loss;         /**< scaled as asked; of all ranks */
+    int64_t correct;     /**< of all ranks */
+    bool stop;           /**< some rank was asked to stop; false on one rank alone */
 } cvy_executor_result;
 
 /** What a step took, summed over its runs since the last reset. */
@@ -33,12 +38,14 @@ typedef struct cvy_step_profile {
 /**
  * Take the memory of a plan and make its kernels.
  *
- * Not collective on one rank. @p plan is borrowed and must outlive the executor.
+ * Collective over @p comm. @p plan is borrowed and must outlive the executor.
+ *
+ * @param[in]  comm         of as many ranks as the plan's mesh has, rank by rank; borrowed; NULL: one rank alone
  * @param[out] executor_out released with cvy_executor_destroy()
  * @retval CVY_ERR_MEMORY     the arenas cannot be had
  * @retval CVY_ERR_INFEASIBLE a kernel cannot be made, or wants other scratch memory than planned; the layer is named
  */
-cvy_status cvy_executor_create(const cvy_plan *plan, cvy_executor **executor_out);
+cvy_status cvy_executor_create(const cvy_plan *plan, cvy_comm *comm, cvy_executor **executor_out);
 
 /** Release and set to NULL; NULL is fine. */
 void cvy_executor_destroy(cvy_executor **executor);
@@ -46,7 +53,10 @@ void cvy_executor_destroy(cvy_executor **executor);
 /**
  * Run one iteration of a schedule. Allocates nothing.
  *
- * @param[in]  run         what differs from one iteration to the next; samples and loss_scale as the caller wants them
+ * Collective. Ranks that fail do so together, with the words of the first of them.
+ *
+ * @param[in]  run         what differs from one iteration to the next; samples and loss_scale are of all ranks
+ * @retval CVY_ERR_RANK    communication failed
  * @retval CVY_ERR_DIVERGED the loss or a gradient is not finite; the message names the first layer whose output is not
  */
 cvy_status cvy_executor_run(cvy_executor *executor, cvy_schedule_kind kind, const cvy_executor_batch *batch,
@@ -67,6 +77,9 @@ void *cvy_executor_slots(const cvy_executor *executor);
 
 /** Profile of the steps of a schedule, as many as it has. */
 const cvy_step_profile *cvy_executor_profile(const cvy_executor *executor, cvy_schedule_kind kind);
+
+/** Bytes that communication steps have moved since creation, counted where they were handed over. */
+int64_t cvy_executor_moved_bytes(const cvy_executor *executor);
 
 /** Start the profiles anew. */
 void cvy_executor_reset_profile(cvy_executor *executor);

@@ -222,7 +222,7 @@ static cvy_status set_up(cvy_session *session, const cvy_train_options *options,
     }
     CVY_TRY(make_plan(session, options, observer, training));
     cvy_memory_reset_peak();
-    return cvy_executor_create(session->plan, &session->executor);
+    return cvy_executor_create(session->plan, session->comm, &session->executor);
 }
 
 cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *options,

@@ -95,7 +95,7 @@ static cvy_status train_batch(cvy_training *t, const cvy_batch *batch)
 {
     cvy_position *p = &t->position;
     cvy_schedule_kind kind = batch->samples == t->options->batch ? CVY_SCHEDULE_TRAIN : CVY_SCHEDULE_TRAIN_TAIL;
-    cvy_executor_batch view = {batch->x, batch->label, batch->samples};
+    cvy_executor_batch view = {.x = batch->x, .label = batch->label, .samples = batch->samples};
     cvy_executor_result result;
     cvy_run run = {.seed = t->options->seed,
                    .step = p->step,

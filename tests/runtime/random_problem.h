@@ -101,7 +101,7 @@ static inline void open_engine_as(engine *e, const problem *p, const char *backe
     *e = (engine){.of = p};
     if (cvy_backend_chain_find(backend, &options.backends) != CVY_OK ||
         cvy_plan_create(p->model, &options, &e->plan) != CVY_OK ||
-        cvy_executor_create(e->plan, &e->executor) != CVY_OK) {
+        cvy_executor_create(e->plan, NULL, &e->executor) != CVY_OK) {
         fail_msg("graph %u: %s", p->seed, cvy_error_message());
     }
 }
@@ -149,7 +149,7 @@ static inline cvy_run make_run(const engine *e, cvy_schedule_kind kind, double l
 
 static inline cvy_executor_result run(const engine *e, cvy_schedule_kind kind, const cvy_run *how)
 {
-    cvy_executor_batch batch = {e->of->x, &e->of->label, how->samples};
+    cvy_executor_batch batch = {.x = e->of->x, .label = &e->of->label, .samples = how->samples};
     cvy_executor_result result;
     if (cvy_executor_run(e->executor, kind, &batch, how, &result) != CVY_OK) {
         fail_msg("graph %u: %s", e->of->seed, cvy_error_message());

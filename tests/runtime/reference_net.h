@@ -90,7 +90,7 @@ static inline void open_net(net *n, const char *file, cvy_dtype dtype, double to
     if (cvy_backend_chain_find(dtype == CVY_F64 ? "ref" : NULL, &options.backends) != CVY_OK ||
         open_model(json_string_value(child(n->reference, "model")), &n->model) != CVY_OK ||
         cvy_plan_create(n->model, &options, &n->plan) != CVY_OK ||
-        cvy_executor_create(n->plan, &n->executor) != CVY_OK) {
+        cvy_executor_create(n->plan, NULL, &n->executor) != CVY_OK) {
         fail_msg("%s: %s", file, cvy_error_message());
     }
     const cvy_state *state = cvy_executor_state(n->executor);
@@ -157,7 +157,7 @@ static inline cvy_executor_result run(const net *n, cvy_schedule_kind kind)
     if (n->shake > 0) {
         shake(x, samples * cvy_shape_elements(&input), n->shake);
     }
-    const cvy_executor_batch batch = {x, label, samples};
+    const cvy_executor_batch batch = {.x = x, .label = label, .samples = samples};
     const cvy_run step = {.samples = samples, .loss_scale = 1.0 / (double)samples, .update = 1,
                           .learning_rate = number(n->reference, "learning_rate")};
     cvy_executor_result result;

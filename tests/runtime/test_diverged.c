@@ -47,7 +47,7 @@ static void check_words(const char *folder, float second, float third, double cl
     const char *path = test_path(folder, "products.yaml");
     const float x[SIZE] = {1, 1, 1, 1};
     const int32_t label = LABEL;
-    const cvy_executor_batch batch = {x, &label, 1};
+    const cvy_executor_batch batch = {.x = x, .label = &label, .samples = 1};
     const cvy_run run = {.samples = 1, .loss_scale = 1.0, .learning_rate = 0.1, .update = 1};
     cvy_plan_options options = {.batch = 1, .dtype = CVY_F32, .training = true, .block = 8, .data_slots = 1,
                                 .label_bytes = 4, .optimizer = {.clip_norm = clip_norm}};
@@ -59,7 +59,7 @@ static void check_words(const char *folder, float second, float third, double cl
     assert_int_equal(cvy_model_open(path, &model), CVY_OK);
     assert_int_equal(cvy_backend_chain_find(NULL, &options.backends), CVY_OK);
     assert_int_equal(cvy_plan_create(model, &options, &plan), CVY_OK);
-    assert_int_equal(cvy_executor_create(plan, &executor), CVY_OK);
+    assert_int_equal(cvy_executor_create(plan, NULL, &executor), CVY_OK);
     set_weights(executor, "first.weight", 0.0f, false);
     set_weights(executor, "second.weight", second, false);
     set_weights(executor, "third.weight", third, true);

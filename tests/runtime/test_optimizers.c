@@ -99,7 +99,7 @@ static void run_steps(cvy_executor *executor, double learning_rate)
         for (int i = 0; i < BATCH * VALUES; i++) {
             x[i] = (float)spread(hash_name(key), i);
         }
-        const cvy_executor_batch batch = {x, label, BATCH};
+        const cvy_executor_batch batch = {.x = x, .label = label, .samples = BATCH};
         const cvy_run run = {.step = step, .samples = BATCH, .loss_scale = 1.0 / BATCH, .update = step + 1,
                              .learning_rate = learning_rate};
         if (cvy_executor_run(executor, CVY_SCHEDULE_TRAIN, &batch, &run, &result) != CVY_OK) {
@@ -139,7 +139,7 @@ static void run_case(const char *name, cvy_dtype dtype, double tolerance)
                                .average = number(options, "ema")};
     if (cvy_backend_chain_find(dtype == CVY_F64 ? "ref" : NULL, &wanted.backends) != CVY_OK ||
         cvy_model_open(CVY_SOURCE_ROOT "/tests/reference/optimizers.yaml", &model) != CVY_OK ||
-        cvy_plan_create(model, &wanted, &plan) != CVY_OK || cvy_executor_create(plan, &executor) != CVY_OK) {
+        cvy_plan_create(model, &wanted, &plan) != CVY_OK || cvy_executor_create(plan, NULL, &executor) != CVY_OK) {
         fail_msg("%s", cvy_error_message());
     }
     set_initial_values(executor);

@@ -278,7 +278,7 @@ static void test_an_incomplete_batch_counts_its_samples(void **state)
         int64_t outputs = is_classification(p.model) ? 1 : p.model->layer[cvy_model_output(p.model)].output.extent[1];
         cvy_run how = {.seed = 5, .samples = 1, .loss_scale = 1.0};
         for (int i = 0; i < BATCH - 1; i++) {
-            cvy_executor_batch one = {p.x + i * size, &p.label.class[i * outputs], 1};
+            cvy_executor_batch one = {.x = p.x + i * size, .label = &p.label.class[i * outputs], .samples = 1};
             cvy_executor_result result;
             reset(&e, CVY_SCHEDULE_EVALUATE);
             assert_int_equal(cvy_executor_run(e.executor, CVY_SCHEDULE_EVALUATE, &one, &how, &result), CVY_OK);

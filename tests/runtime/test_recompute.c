@@ -73,7 +73,7 @@ static training train(recipe r)
     require(cvy_model_open(r.model, &t.model));
     require(cvy_backend_chain_find(r.backend, &options.backends));
     require(cvy_plan_create(t.model, &options, &t.plan));
-    require(cvy_executor_create(t.plan, &t.executor));
+    require(cvy_executor_create(t.plan, NULL, &t.executor));
     require(cvy_executor_initialise(t.executor, 1));
     run_steps(&t, r.batch);
     return t;

@@ -123,7 +123,7 @@ static void test_nan_is_named_by_its_layer(void **state)
             x[k] = (float)(k % 7) - 3.0f;
         }
         int32_t label[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-        cvy_executor_batch batch = {x, label, 8};
+        cvy_executor_batch batch = {.x = x, .label = label, .samples = 8};
         cvy_run run = {.seed = 1, .samples = 8, .loss_scale = 0.125, .learning_rate = 0.01, .update = 1};
         assert_int_equal(cvy_executor_run(session.executor, CVY_SCHEDULE_TRAIN, &batch, &run, &result),
                          CVY_ERR_DIVERGED);
@@ -145,7 +145,7 @@ static void run_step(cvy_executor *executor, int step)
     for (int k = 0; k < 8 * 28 * 28; k++) {
         x[k] = (float)(k % 11) * 0.1f;
     }
-    const cvy_executor_batch batch = {x, label, 8};
+    const cvy_executor_batch batch = {.x = x, .label = label, .samples = 8};
     const cvy_run run = {.step = step, .samples = 8, .loss_scale = 0.125, .learning_rate = 0.1, .update = step + 1};
     cvy_executor_result result;
     assert_int_equal(cvy_executor_run(executor, CVY_SCHEDULE_TRAIN, &batch, &run, &result), CVY_OK);

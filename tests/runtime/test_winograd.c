@@ -244,7 +244,7 @@ static void run_step(const cvy_plan *plan, float *change[], double *loss_out)
     for (int i = 0; i < BATCH * INPUT; i++) {
         x[i] = 2.0f * cvy_random_unit(cvy_philox((cvy_words){{(uint32_t)i, 0, 0, 0}}, 3, 4).v[0]) - 1.0f;
     }
-    require(cvy_executor_create(plan, &executor));
+    require(cvy_executor_create(plan, NULL, &executor));
     require(cvy_executor_initialise(executor, 11));
     for (int i = 0; i < plan->persistent_buffers; i++) {
         change[i] = cvy_calloc((size_t)s->buffer[i].bytes, 1);

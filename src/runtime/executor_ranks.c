@@ -1,0 +1,193 @@
+/*
+ * What ranks have to do with each other in an iteration. A communication step on the main stream is run to its end; on
+ * another one it is begun, makes progress between the steps that follow, and is waited for by the first that depends on
+ * it. At the end all ranks add up what they found, and hear whether any of them failed or was asked to stop.
+ */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "runtime/executor_internal.h"
+
+/* ---- set-up ---- */
+
+/* Of ranks that all have the same scores one tells the loss: the first along axes that do not split them. */
+static bool counts_loss(const cvy_executor *e, const cvy_schedule *s)
+{
+    const cvy_distribution *d = e->plan->options.parallel.distribution;
+    int loss = e->plan->model->layers - 1;
+    bool counts = s->loss_buffer >= 0;
+    for (int axis = CVY_AXIS_DEPTH; d && counts && axis < CVY_AXES; axis++) {
+        bool split = d->strategy.mesh.size[axis] > 1 &&
+                     cvy_distribution_input(d, loss, 0, (cvy_axis)axis).placing == CVY_PLACING_SPLIT;
+        counts = split || cvy_mesh_coordinate(&d->strategy.mesh, e->plan->options.parallel.rank, (cvy_axis)axis) == 0;
+    }
+    return counts;
+}
+
+cvy_status cvy_executor_join(cvy_executor *e)
+{
+    const int64_t numbers = VERDICTS;
+    for (int kind = 0; kind < CVY_SCHEDULE_COUNT; kind++) {
+        e->program[kind].counts_loss = counts_loss(e, &e->plan->schedule[kind]);
+    }
+    if (!e->comm) {
+        return CVY_OK;
+    }
+    CVY_TRY(cvy_groups_setup(e->comm, e->plan, &e->groups));
+    return cvy_transfer_create(e->comm, &(cvy_transfer_spec){.kind = CVY_TRANSFER_ALL_REDUCE, .dtype = CVY_F64,
+                                                             .target = e->verdict, .count = &numbers},
+                               &e->tell);
+}
+
+cvy_status cvy_executor_bind_exchange(cvy_executor *e, cvy_schedule_kind kind, int index)
+{
+    const cvy_schedule *s = &e->plan->schedule[kind];
+    const cvy_step *step = &s->step[index];
+    bound_step *bound = &e->program[kind].step[index];
+    cvy_exchange_site site = {.schedule = s, .step = step, .groups = &e->groups};
+    CVY_REQUIRE(e->comm, CVY_ERR_ARG, "a plan of one rank of many needs a communicator");
+    for (int i = 0; i < step->uses && i < CVY_EXCHANGE_BUFFERS; i++) {
+        site.memory[i] = cvy_executor_locate(e, s, s->use[step->first_use + i].buffer);
+    }
+    bound->exchange = cvy_calloc(1, sizeof *bound->exchange);
+    if (!bound->exchange) {
+        return CVY_ERR_MEMORY;
+    }
+    cvy_status status = cvy_exchange_bind(&site, bound->exchange);
+    const char *owner = step->layer >= 0 ? e->plan->model->layer[step->layer].name : "plan";
+    return status == CVY_OK ? status : cvy_fail_within(status, "layer %s", owner);
+}
+
+void cvy_executor_leave(cvy_executor *e)
+{
+    for (int kind = 0; kind < CVY_SCHEDULE_COUNT; kind++) {
+        for (int i = 0; e->program[kind].step && i < e->plan->schedule[kind].steps; i++) {
+            if (e->program[kind].step[i].exchange) {
+                cvy_exchange_clear(e->program[kind].step[i].exchange);
+                cvy_free(e->program[kind].step[i].exchange);
+            }
+        }
+    }
+    cvy_transfer_destroy(&e->tell);
+    cvy_groups_clear(&e->groups);
+}
+
+/* ---- steps ---- */
+
+cvy_status cvy_executor_communicate(cvy_executor *e, iteration *it, int index)
+{
+    (void)e;
+    program *p = it->program;
+    if (it->schedule->step[index].stream == CVY_STREAM_MAIN) {
+        return cvy_exchange_run_whole(p->step[index].exchange);
+    }
+    p->under_way[p->under_ways++] = index;
+    return cvy_exchange_begin(p->step[index].exchange);
+}
+
+/* Wait for one step, on its account. */
+static cvy_status finish(const iteration *it, int index)
+{
+    double before = cvy_clock_s();
+    CVY_TRY(cvy_exchange_finish(it->program->step[index].exchange));
+    it->program->profile[index].seconds += cvy_clock_s() - before;
+    return CVY_OK;
+}
+
+static bool depends_on(const cvy_schedule *s, const cvy_step *step, int other)
+{
+    for (int i = 0; i < step->dependencies; i++) {
+        const cvy_dependency *d = &s->dependency[step->first_dependency + i];
+        if (d->distance == 0 && d->step == other) {
+            return true;
+        }
+    }
+    return false;
+}
+
+cvy_status cvy_executor_wait_for(cvy_executor *e, iteration *it, int index)
+{
+    (void)e;
+    program *p = it->program;
+    int left = 0;
+    for (int i = 0; i < p->under_ways; i++) {
+        int other = p->under_way[i];
+        if (depends_on(it->schedule, &it->schedule->step[index], other)) {
+            CVY_TRY(finish(it, other));
+        } else {
+            CVY_TRY(cvy_exchange_progress(p->step[other].exchange));
+            p->under_way[left++] = other;
+        }
+    }
+    p->under_ways = left;
+    return CVY_OK;
+}
+
+cvy_status cvy_executor_wait_for_all(iteration *it)
+{
+    program *p = it->program;
+    int waiting = p->under_ways;
+    p->under_ways = 0;
+    for (int i = 0; i < waiting; i++) {
+        CVY_TRY(finish(it, p->under_way[i]));
+    }
+    return CVY_OK;
+}
+
+/* ---- the end of an iteration ---- */
+
+void cvy_executor_note_failure(cvy_executor *e, iteration *it, int index, cvy_status status)
+{
+    if (e->failure.status != CVY_OK) {
+        return; /* what came first is told */
+    }
+    status = cvy_executor_explain(e, it, index, status);
+    bool loss = status == CVY_ERR_DIVERGED && it->schedule->step[index].op < 0;
+    e->failure = (failure){.status = status, .loss_step = loss ? index : -1};
+    strncpy(e->failure.words, cvy_error_message(), sizeof e->failure.words - 1);
+}
+
+/* Walk once more, all ranks together, to see where a loss that is not finite began: in the first layer of all. */
+static cvy_status look_for_layer(cvy_executor *e, iteration *it)
+{
+    cvy_executor_result ignored = {0};
+    it->looking = true;
+    it->result = &ignored;
+    CVY_TRY(cvy_executor_walk(e, it));
+    int32_t mine = it->found >= 0 ? it->schedule->step[it->found].layer : INT32_MAX, first = mine;
+    mine = mine < 0 ? 0 : mine; /* the data's */
+    first = mine;
+    CVY_TRY(cvy_comm_all_reduce(e->comm, &first, 1, CVY_I32, CVY_REDUCE_MIN));
+    e->failure = (failure){.loss_step = -1};
+    if (first == INT32_MAX) {
+        return cvy_fail(CVY_ERR_DIVERGED, "the loss is NaN or infinite in step %lld, yet every layer's output is finite",
+                        (long long)it->whole.step);
+    }
+    return first == mine ? cvy_executor_name_output(e, it, it->found) : CVY_OK;
+}
+
+cvy_status cvy_executor_tell(cvy_executor *e, iteration *it)
+{
+    bool counts = it->program->counts_loss;
+    double *sum = e->verdict;
+    sum[VERDICT_LOSS] = counts ? it->result->loss : 0.0;
+    sum[VERDICT_CORRECT] = counts ? (double)it->result->correct : 0.0;
+    sum[VERDICT_STOP] = it->batch->stop;
+    sum[VERDICT_FAILED] = e->failure.status != CVY_OK;
+    sum[VERDICT_LOSSES] = e->failure.loss_step >= 0;
+    CVY_TRY(cvy_transfer_run(e->tell));
+    it->result->loss = sum[VERDICT_LOSS];
+    it->result->correct = (int64_t)sum[VERDICT_CORRECT];
+    it->result->stop = sum[VERDICT_STOP] > 0.0;
+    if (sum[VERDICT_FAILED] == 0.0) {
+        return CVY_OK;
+    }
+    cvy_status mine = e->failure.status;
+    if (sum[VERDICT_LOSSES] > 0.0) {
+        mine = look_for_layer(e, it);
+    } else if (mine != CVY_OK) {
+        mine = cvy_fail(mine, "%s", e->failure.words);
+    }
+    return cvy_comm_agree(e->comm, mine);
+}
