@@ -178,39 +178,36 @@ static double count_least_bytes(const cvy_model *model, const cvy_plan_options *
     return (double)largest * (double)samples * (double)cvy_dtype_bytes(options->dtype);
 }
 
-static cvy_status make_plan(cvy_session *session, const cvy_train_options *options,
-                            const cvy_train_observer *observer, bool training)
+static cvy_status choose_plan(cvy_session *session, const cvy_train_options *options, bool training,
+                              cvy_plan_options *wanted)
 {
-    cvy_plan_options wanted = {.batch = options->batch,
-                               .dtype = options->double_precision ? CVY_F64 : CVY_F32,
-                               .micro_batches = options->micro_batches,
-                               .training = training,
-                               .direct_only = options->deterministic_kernels,
-                               .optimizer = choose_optimizer(options),
-                               .average = training ? options->ema : 0.0,
-                               .block = cvy_device_block(&session->machine.device),
-                               .data_slots = DATA_SLOTS,
-                               .label_bytes = 4 * cvy_shape_elements(&session->label)};
+    *wanted = (cvy_plan_options){.batch = options->batch,
+                                 .dtype = options->double_precision ? CVY_F64 : CVY_F32,
+                                 .training = training,
+                                 .direct_only = options->deterministic_kernels,
+                                 .optimizer = choose_optimizer(options),
+                                 .average = training ? options->ema : 0.0,
+                                 .block = cvy_device_block(&session->machine.device),
+                                 .data_slots = DATA_SLOTS,
+                                 .label_bytes = 4 * cvy_shape_elements(&session->label)};
     if (session->data) {
         int64_t samples = cvy_data_get_info(session->data)->count[CVY_SPLIT_TRAIN];
         CVY_REQUIRE(!training || samples >= options->batch, CVY_ERR_INPUT,
                     "batch %lld is larger than the training set of %lld samples", (long long)options->batch,
                     (long long)samples);
-        wanted.tail_batch = training ? samples % options->batch : 0;
+        wanted->tail_batch = training ? samples % options->batch : 0;
     }
-    CVY_TRY(find_layout(options->layout, &wanted.layout));
-    CVY_TRY(find_recompute(options->recompute, &wanted.recompute));
+    CVY_TRY(find_layout(options->layout, &wanted->layout));
+    CVY_TRY(find_recompute(options->recompute, &wanted->recompute));
+    CVY_TRY(cvy_session_divide(session, options, wanted));
     CVY_REQUIRE(!options->double_precision || !options->backend || strcmp(options->backend, "ref") == 0, CVY_ERR_INPUT,
                 "backend %s computes in single precision; double precision is for backend ref", options->backend);
-    CVY_TRY(cvy_backend_chain_find(options->double_precision ? "ref" : options->backend, &wanted.backends));
-    CVY_TRY(check_memory(session, wanted.batch, count_least_bytes(session->model, &wanted), "at least "));
-    CVY_TRY(cvy_formats_plan(session->model, options, observer, &wanted, session->threads, &session->plan));
-    return check_memory(session, wanted.batch,
-                        (double)(session->plan->persistent_bytes + session->plan->transient_bytes), "");
+    return cvy_backend_chain_find(options->double_precision ? "ref" : options->backend, &wanted->backends);
 }
 
-static cvy_status set_up(cvy_session *session, const cvy_train_options *options, const cvy_train_observer *observer,
-                         bool training, bool with_data)
+/* Each on its own, so that all may hear of it when one fails. */
+static cvy_status begin(cvy_session *session, const cvy_train_options *options, bool training, bool with_data,
+                        cvy_plan_options *wanted)
 {
     CVY_TRY(check_options(options));
     cvy_memory_keep();
@@ -220,26 +217,62 @@ static cvy_status set_up(cvy_session *session, const cvy_train_options *options,
     if (with_data) {
         CVY_TRY(open_data(session, options));
     }
-    CVY_TRY(make_plan(session, options, observer, training));
+    CVY_TRY(choose_plan(session, options, training, wanted));
+    return check_memory(session, wanted->batch, count_least_bytes(session->model, wanted), "at least ");
+}
+
+static cvy_status make_plan(cvy_session *session, const cvy_plan_options *wanted)
+{
+    if (!session->plan) {
+        CVY_TRY(cvy_plan_create(session->model, wanted, &session->plan));
+    }
+    return check_memory(session, wanted->batch,
+                        (double)(session->plan->persistent_bytes + session->plan->transient_bytes), "");
+}
+
+static cvy_status agree(const cvy_session *session, cvy_status mine)
+{
+    return session->comm ? cvy_comm_agree(session->comm, mine) : mine;
+}
+
+static cvy_status set_up(cvy_session *session, const cvy_train_options *options, const cvy_train_observer *observer,
+                         bool training, bool with_data)
+{
+    cvy_plan_options wanted;
+    CVY_TRY(agree(session, begin(session, options, training, with_data, &wanted)));
+    cvy_layer_formats *formats = cvy_calloc((size_t)session->model->layers, sizeof *formats);
+    cvy_status status = agree(session, formats ? CVY_OK : CVY_ERR_MEMORY);
+    CVY_TRY_GOTO(status, done, status);
+    if (!session->distribution) {
+        status = cvy_formats_plan(session->model, options, observer, &wanted, session->threads, &session->plan);
+    } else if (!wanted.formats) {
+        status = cvy_session_share_formats(session, options, observer, &wanted, formats);
+        wanted.formats = formats;
+    }
+    CVY_TRY_GOTO(status, done, status);
+    CVY_TRY_GOTO(status, done, agree(session, make_plan(session, &wanted)));
     cvy_memory_reset_peak();
-    return cvy_executor_create(session->plan, session->comm, &session->executor);
+    status = cvy_executor_create(session->plan, session->comm, &session->executor);
+done:
+    cvy_free(formats);
+    return status;
 }
 
 cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *options,
                             const cvy_train_observer *observer, bool training, bool with_data,
                             cvy_session *session_out)
 {
-    *session_out = (cvy_session){.model = model};
-    CVY_TRY(cvy_comm_open(NULL, &session_out->comm));
-    return cvy_comm_agree(session_out->comm, set_up(session_out, options, observer, training, with_data));
+    *session_out = (cvy_session){.model = model, .comm = cvy_comm_ranks(options->comm) > 1 ? options->comm : NULL};
+    return set_up(session_out, options, observer, training, with_data);
 }
 
 void cvy_session_close(cvy_session *session)
 {
     cvy_executor_destroy(&session->executor);
     cvy_plan_destroy(&session->plan);
+    cvy_distribution_destroy(&session->distribution);
+    cvy_plan_file_clear(&session->file);
     cvy_data_close(&session->data);
-    cvy_comm_close(&session->comm);
     cvy_threads_release(&session->bound);
 }
 

@@ -6,13 +6,16 @@
 #include "comm/comm.h"
 #include "data/loader.h"
 #include "machine/machine.h"
+#include "plan/plan_file.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"
 
 typedef struct cvy_session {
     const cvy_model *model;
     cvy_machine machine;       /**< this one */
-    cvy_comm *comm;            /**< joins the ranks of the run */
+    cvy_comm *comm;            /**< joins the ranks of the run; borrowed; NULL: one rank alone */
+    cvy_plan_file file;        /**< that says how the work is divided; empty: the options do */
+    cvy_distribution *distribution; /**< NULL: one rank does it all */
     cvy_data *data;            /**< NULL where random numbers will do */
     cvy_plan *plan;
     cvy_executor *executor;
@@ -35,7 +38,24 @@ cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *opt
                             const cvy_train_observer *observer, bool training, bool with_data,
                             cvy_session *session_out);
 
-/** Release what a session owns. */
+/**
+ * Divide the work over the ranks as the options or their plan file say, and set what the plan's options have of it.
+ *
+ * @param[in,out] session  model and comm are there; file and distribution are set
+ * @param[in,out] wanted   parallel, recompute and micro_batches are set
+ */
+cvy_status cvy_session_divide(cvy_session *session, const cvy_train_options *options, cvy_plan_options *wanted);
+
+/**
+ * Decide formats on the first rank, for its share of the batch and whole layers, and give them to all. Collective.
+ *
+ * @param[out] formats_out  one for each layer; the caller's array
+ */
+cvy_status cvy_session_share_formats(cvy_session *session, const cvy_train_options *options,
+                                     const cvy_train_observer *observer, const cvy_plan_options *wanted,
+                                     cvy_layer_formats *formats_out);
+
+/** Release what a session owns. Collective. */
 void cvy_session_close(cvy_session *session);
 
 /** The share of right predictions, of all labels of so many samples; NAN of a regression. Cannot fail. */
