@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/checkpoint.h"
@@ -26,31 +27,42 @@ static void tell_progress(const cvy_train_observer *observer, const cvy_evaluati
     observer->progress(observer->context, &progress);
 }
 
+/* One batch of all ranks; where this rank has none to give, it says why, and all end together. */
+static cvy_status evaluate_batch(cvy_session *session, const cvy_train_options *options, cvy_loader *loader,
+                                 cvy_evaluation *sum, bool *stop_out)
+{
+    cvy_batch batch = {.slot = -1};
+    cvy_executor_result result;
+    int64_t total = cvy_data_get_info(session->data)->count[CVY_SPLIT_TEST];
+    int64_t samples = cvy_min_i64(options->batch, total - sum->samples);
+    cvy_status got = cvy_loader_next(loader, &batch);
+    cvy_run run = {.seed = options->seed, .samples = samples, .loss_scale = 1.0};
+    cvy_executor_batch view = {.x = batch.x, .label = batch.label, .samples = batch.own, .failed = got,
+                               .stop = options->stop && *options->stop};
+    CVY_TRY(cvy_executor_run(session->executor, CVY_SCHEDULE_EVALUATE, &view, &run, &result));
+    sum->samples += samples;
+    sum->correct += result.correct;
+    sum->loss += result.loss;
+    sum->accuracy = cvy_session_accuracy(session, sum->correct, sum->samples);
+    cvy_loader_release(loader, &batch);
+    *stop_out = session->comm ? result.stop : options->stop && *options->stop;
+    return CVY_OK;
+}
+
 static cvy_status evaluate_batches(cvy_session *session, const cvy_train_options *options, cvy_loader *loader,
                                    const cvy_train_observer *observer, cvy_evaluation *sum)
 {
     int64_t total = cvy_data_get_info(session->data)->count[CVY_SPLIT_TEST];
     double start_s = cvy_clock_s();
-    for (;;) {
-        cvy_batch batch;
-        cvy_executor_result result;
-        CVY_TRY(cvy_loader_next(loader, &batch));
-        if (batch.samples == 0) {
-            return CVY_OK;
-        }
-        cvy_run run = {.seed = options->seed, .samples = batch.samples, .loss_scale = 1.0};
-        cvy_executor_batch view = {.x = batch.x, .label = batch.label, .samples = batch.samples};
-        CVY_TRY(cvy_executor_run(session->executor, CVY_SCHEDULE_EVALUATE, &view, &run, &result));
-        sum->samples += batch.samples;
-        sum->correct += result.correct;
-        sum->loss += result.loss;
-        sum->accuracy = cvy_session_accuracy(session, sum->correct, sum->samples);
-        cvy_loader_release(loader, &batch);
+    while (sum->samples < total) {
+        bool stop;
+        CVY_TRY(evaluate_batch(session, options, loader, sum, &stop));
         tell_progress(observer, sum, total, start_s);
-        if (options->stop && *options->stop) {
+        if (stop) {
             return cvy_fail(CVY_STOPPED, "stopped by a signal during evaluation");
         }
     }
+    return CVY_OK;
 }
 
 cvy_status cvy_session_evaluate(cvy_session *session, const cvy_train_options *options,

@@ -276,6 +276,37 @@ void cvy_session_close(cvy_session *session)
     cvy_threads_release(&session->bound);
 }
 
+/* Rows of a buffer in space, of those that a whole sample has. */
+static void find_rows(const cvy_buffer *buffer, cvy_interval rows[3])
+{
+    for (int at = 0; at < 3; at++) {
+        int dim = buffer->tensor.shape.dims - 3 + at, first = buffer->content == CVY_CONTENT_LABEL ? 1 : 2;
+        rows[at] = dim >= first ? buffer->local[dim] : (cvy_interval){0, 0};
+    }
+}
+
+/* What this rank reads of each batch. The evaluation schedule runs on a last batch, too, with fewer samples. */
+static void share_batches(const cvy_session *session, cvy_split split, cvy_loader_options *wanted)
+{
+    const cvy_plan *plan = session->plan;
+    const cvy_schedule *s = &plan->schedule[split == CVY_SPLIT_TRAIN ? CVY_SCHEDULE_TRAIN : CVY_SCHEDULE_EVALUATE];
+    const cvy_schedule *tail = &plan->schedule[CVY_SCHEDULE_TRAIN_TAIL];
+    int64_t rest = cvy_data_get_info(session->data)->count[split] % wanted->batch;
+    wanted->shared = true;
+    wanted->share = s->samples;
+    wanted->tail_share = split == CVY_SPLIT_TRAIN && tail->steps > 0
+                             ? tail->samples
+                             : (cvy_interval){cvy_min_i64(s->samples.begin, rest), cvy_min_i64(s->samples.end, rest)};
+    wanted->no_images = s->input_buffer < 0;
+    wanted->no_labels = s->label_buffer < 0;
+    if (!wanted->no_images) {
+        find_rows(&s->buffer[s->input_buffer], wanted->rows);
+    }
+    if (!wanted->no_labels) {
+        find_rows(&s->buffer[s->label_buffer], wanted->label_rows);
+    }
+}
+
 cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_options *options, cvy_split split,
                               cvy_loader **loader_out)
 {
@@ -287,8 +318,11 @@ cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_option
                                  .slots = DATA_SLOTS,
                                  .threads = options->data_threads,
                                  .memory = cvy_executor_slots(session->executor)};
+    if (session->distribution) {
+        share_batches(session, split, &wanted);
+    }
     cvy_threads_pause(session->bound); /* its threads go where there is room */
     cvy_status status = cvy_loader_create(session->data, &wanted, loader_out);
     cvy_threads_resume(session->bound);
-    return status;
+    return agree(session, status);
 }

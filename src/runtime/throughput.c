@@ -30,14 +30,23 @@ static double find_quantile(const sample *samples, int64_t count, size_t member,
     return room[below] + (place - (double)below) * (room[above] - room[below]);
 }
 
-/* Standard normal images and uniform classes (or normal values) in the first slot. */
-static cvy_executor_batch fill_batch(const cvy_session *session, int64_t batch)
+/* Numbers of a sample that this rank has; 0 where it has none of them. */
+static int64_t count_numbers(const cvy_schedule *s, int buffer)
 {
+    const cvy_shape *shape = buffer >= 0 ? &s->buffer[buffer].tensor.shape : NULL;
+    return shape ? cvy_shape_elements(shape) / shape->extent[0] : 0;
+}
+
+/* Standard normal images and uniform classes (or normal values) in the first slot: this rank's share of a batch. */
+static cvy_executor_batch fill_batch(const cvy_session *session)
+{
+    const cvy_schedule *s = &session->plan->schedule[CVY_SCHEDULE_TRAIN];
     float *x = cvy_executor_slots(session->executor);
-    int64_t elements = batch * cvy_shape_elements(&session->model->layer[0].output);
+    int64_t samples = s->samples.end - s->samples.begin;
+    int64_t elements = samples * count_numbers(s, s->input_buffer);
     int64_t outputs = session->model->layer[cvy_model_output(session->model)].output.extent[1];
     void *label = (unsigned char *)x + cvy_round_up(elements * (int64_t)sizeof(float), 64);
-    int64_t labels = batch * cvy_shape_elements(&session->label);
+    int64_t labels = samples * count_numbers(s, s->label_buffer);
     double pair[2];
     for (int64_t i = 0; i < elements; i++) {
         cvy_words words = cvy_random_words(1, CVY_PURPOSE_SYNTHETIC_DATA, 0, 0, (uint32_t)(i >> 32), (uint32_t)i);
@@ -52,7 +61,7 @@ static cvy_executor_batch fill_batch(const cvy_session *session, int64_t batch)
             ((float *)label)[i] = cvy_random_unit(words.v[0]);
         }
     }
-    return (cvy_executor_batch){.x = x, .label = label, .samples = batch};
+    return (cvy_executor_batch){.x = x, .label = label, .samples = samples};
 }
 
 /* Seconds by phase since the profiles were reset. */
@@ -79,7 +88,7 @@ typedef struct measuring {
 
 static cvy_status run_iterations(cvy_session *session, const cvy_train_options *options, const measuring *m)
 {
-    cvy_executor_batch batch = fill_batch(session, options->batch);
+    cvy_executor_batch batch = fill_batch(session);
     cvy_executor_result result;
     sample before = {0};
     for (int64_t i = -m->effort->warmup; i < m->effort->iterations; i++) {

@@ -91,31 +91,38 @@ static cvy_status finish_epoch(cvy_training *t, const epoch_start *start)
     return result.best || last || cvy_training_is_save_due(t) ? cvy_training_save(t, last) : CVY_OK;
 }
 
-static cvy_status train_batch(cvy_training *t, const cvy_batch *batch)
+static bool stop_asked(const cvy_training *t) { return t->options->stop && *t->options->stop; }
+
+/* One step on a batch of all ranks; @p got says whether this one could read its share. */
+static cvy_status train_batch(cvy_training *t, const cvy_batch *batch, cvy_status got)
 {
     cvy_position *p = &t->position;
-    cvy_schedule_kind kind = batch->samples == t->options->batch ? CVY_SCHEDULE_TRAIN : CVY_SCHEDULE_TRAIN_TAIL;
-    cvy_executor_batch view = {.x = batch->x, .label = batch->label, .samples = batch->samples};
+    int64_t samples = cvy_min_i64(t->options->batch, t->samples - p->sample);
+    cvy_schedule_kind kind = samples == t->options->batch ? CVY_SCHEDULE_TRAIN : CVY_SCHEDULE_TRAIN_TAIL;
+    cvy_executor_batch view = {.x = batch->x, .label = batch->label, .samples = batch->own, .failed = got,
+                               .stop = stop_asked(t)};
     cvy_executor_result result;
     cvy_run run = {.seed = t->options->seed,
                    .step = p->step,
-                   .samples = batch->samples,
-                   .loss_scale = 1.0 / (double)batch->samples,
-                   .learning_rate = cvy_rate_at(&t->rate, (double)p->samples_total, (double)batch->samples),
+                   .samples = samples,
+                   .loss_scale = 1.0 / (double)samples,
+                   .learning_rate = cvy_rate_at(&t->rate, (double)p->samples_total, (double)samples),
                    .update = p->step + 1};
     int64_t allocations = cvy_memory_allocations();
     CVY_TRY(cvy_executor_run(t->session.executor, kind, &view, &run, &result));
     t->result->loop_allocations += cvy_memory_allocations() - allocations;
     p->step++;
-    p->sample += batch->samples;
-    p->samples_total += batch->samples;
-    p->epoch_loss_sum += result.loss * (double)batch->samples;
+    p->sample += samples;
+    p->samples_total += samples;
+    p->epoch_loss_sum += result.loss * (double)samples;
     p->epoch_correct += result.correct;
-    cvy_training_tell_step(t, batch, &result, run.learning_rate);
+    t->stop = t->stop || result.stop;
+    cvy_training_tell_step(t, samples, &result, run.learning_rate);
     return CVY_OK;
 }
 
-static bool stop_asked(const cvy_training *t) { return t->options->stop && *t->options->stop; }
+/* One rank alone stops as soon as it is asked; of many, all stop when all have heard of it, after a step. */
+static bool is_stopping(const cvy_training *t) { return t->session.comm ? t->stop : stop_asked(t); }
 
 /* Batches until the epoch, the training or the user's patience ends. */
 static cvy_status train_epoch(cvy_training *t)
@@ -125,12 +132,12 @@ static cvy_status train_epoch(cvy_training *t)
         CVY_TRY(cvy_loader_start(t->loader, (uint32_t)t->position.epoch, t->position.sample));
     }
     while (t->position.step < t->steps_total && t->position.sample < t->samples) {
-        cvy_batch batch;
-        if (stop_asked(t)) {
+        cvy_batch batch = {.slot = -1};
+        if (is_stopping(t)) {
             return cvy_fail(CVY_STOPPED, "stopped by a signal after %lld steps", (long long)t->position.step);
         }
-        CVY_TRY(cvy_loader_next(t->loader, &batch));
-        CVY_TRY(train_batch(t, &batch));
+        cvy_status got = cvy_loader_next(t->loader, &batch);
+        CVY_TRY(train_batch(t, &batch, got));
         cvy_loader_release(t->loader, &batch);
         bool ends = t->position.step == t->steps_total || t->position.sample == t->samples;
         if (!ends && cvy_training_is_save_due(t)) { /* at an end finish_epoch() saves, after the epoch's line */
@@ -176,13 +183,14 @@ static cvy_status check_lengths(const cvy_train_options *options)
 cvy_status cvy_train(const cvy_model *model, const cvy_train_options *options, const cvy_train_observer *observer,
                      cvy_train_result *result_out)
 {
-    cvy_training t = {.model = model, .options = options, .observer = observer, .result = result_out};
+    bool speaks = cvy_comm_rank(options->comm) == 0;
+    cvy_training t = {.model = model, .options = options, .observer = speaks ? observer : NULL, .result = result_out};
     *result_out = (cvy_train_result){.loss = NAN, .train_accuracy = NAN, .validation_loss = NAN,
                                      .validation_accuracy = NAN, .best_validation_accuracy = NAN};
     cvy_status status = check_lengths(options);
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, cvy_run_folder_open(options, &t.folder));
-    CVY_TRY_GOTO(status, done, cvy_session_open(model, options, observer, true, true, &t.session));
+    CVY_TRY_GOTO(status, done, cvy_session_open(model, options, t.observer, true, true, &t.session));
     t.samples = cvy_data_get_info(t.session.data)->count[CVY_SPLIT_TRAIN];
     t.steps_total = count_steps(&t);
     CVY_TRY_GOTO(status, done, cvy_rate_setup(options, (double)t.samples, count_samples(&t), &t.rate));

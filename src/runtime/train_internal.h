@@ -28,6 +28,7 @@ typedef struct cvy_training {
     int64_t window_samples;
     double shown_rate;
     double pause_s;                     /**< spent evaluating and saving, not training */
+    bool stop;                          /**< some rank of many was asked to stop, and all know */
 } cvy_training;
 
 /* ---- where a run begins, goes on and is saved ---- */
@@ -56,7 +57,7 @@ cvy_status cvy_training_save(cvy_training *t, bool last);
 void cvy_training_tell_start(cvy_training *t, const char *resumed_from, int skipped);
 
 /** After a step: to the observer and, as a line of metrics, to the run's folder. */
-void cvy_training_tell_step(cvy_training *t, const cvy_batch *batch, const cvy_executor_result *result, double rate);
+void cvy_training_tell_step(cvy_training *t, int64_t samples, const cvy_executor_result *result, double rate);
 
 /** After an epoch's evaluation: to the result, the folder and the observer. */
 void cvy_training_tell_epoch(cvy_training *t, const cvy_epoch_result *epoch);

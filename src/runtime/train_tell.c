@@ -71,10 +71,10 @@ static void tell_progress(const cvy_training *t, double loss, double accuracy, d
     t->observer->progress(t->observer->context, &progress);
 }
 
-void cvy_training_tell_step(cvy_training *t, const cvy_batch *batch, const cvy_executor_result *result, double rate)
+void cvy_training_tell_step(cvy_training *t, int64_t samples, const cvy_executor_result *result, double rate)
 {
-    double accuracy = cvy_session_accuracy(&t->session, result->correct, batch->samples);
-    count_shown_rate(t, batch->samples);
+    double accuracy = cvy_session_accuracy(&t->session, result->correct, samples);
+    count_shown_rate(t, samples);
     tell_progress(t, result->loss, accuracy, rate);
     cvy_run_folder_note_step(&t->folder, &t->position, result->loss, accuracy, t->shown_rate, rate);
 }
