@@ -120,6 +120,7 @@ typedef struct cvy_train_start {
     int64_t steps_total, first_step; /**< iterations when all is done; done already, by the run that is resumed */
     int threads;
     int cores;                       /**< that this process may use */
+    const char *places;              /**< where the ranks run, lines with newlines between; NULL: one rank */
     int64_t tensor_bytes;            /**< all arenas: what the plan says */
     int64_t memory_by_role[8];       /**< bytes, as in `memory_names` */
     const char *const *memory_names; /**< NULL-terminated */
