@@ -125,7 +125,7 @@ static void test_slices_go_by_place_not_by_number(void **state)
     cpu_set_t all = make_set(8, (const int[]){0, 1, 2, 3, 4, 5, 6, 7}), slice;
     cpu_set_t across = make_set(3, (const int[]){6, 1, 3}), some = make_set(3, (const int[]){1, 2, 7});
     cpu_set_t last = make_set(2, (const int[]){1, 7}), none = make_set(0, NULL);
-    assert_int_equal(setenv("HWLOC_SYNTHETIC", "pack:2 core:4 pu:1(indexes=0,2,4,6,1,3,5,7)", 1), 0);
+    assert_int_equal(setenv("HWLOC_SYNTHETIC", "pack:2 numa:1 core:4 pu:1(indexes=0,2,4,6,1,3,5,7)", 1), 0);
     cvy_topology_slice(&all, 3, 3, &slice);
     assert_true(CPU_EQUAL(&slice, &across));
     cvy_topology_slice(&some, 1, 9, &slice); /* 2, then 1 and 7 */
