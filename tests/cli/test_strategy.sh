@@ -32,7 +32,8 @@ says 2 "--optimizer: the plan one.yaml is for adam, found sgd" \
     "$convoy" bench --plan one.yaml --optimizer sgd
 says 2 "--precision: the plan one.yaml is for fp32" "$convoy" bench --plan one.yaml --precision fp64
 says 2 "the plan is of another model than alexnet" "$convoy" bench alexnet --plan one.yaml
-for option in "strategy serial" "micro-batches 2" "recompute all" "norm-axes none" "bucket 1MB" "shard-optimizer=yes"; do
+for option in "strategy serial" "micro-batches 2" "recompute all" "norm-axes none" "bucket 1MB" \
+    "shard-optimizer=yes"; do
     says 2 "--${option%%[ =]*}: the plan of --plan has decided it" \
         "$convoy" train --plan one.yaml --data digits --$option
 done
