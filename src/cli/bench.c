@@ -128,5 +128,6 @@ const cli_command cli_bench = {
     .summary = "Measure the throughput of training on random data",
     .examples = "  convoy bench resnet50 --batch 32\n"
                 "  convoy bench lenet5 --threads 1 --iterations 200 --json\n",
+    .on_all_ranks = true,
     .run = run_bench,
 };

@@ -140,5 +140,6 @@ const cli_command cli_eval = {
     .examples = "  convoy eval run\n"
                 "  convoy eval run/checkpoints/step-00001000\n"
                 "  convoy eval lenet5 --checkpoint lenet5.safetensors --data mnist/ --json\n",
+    .on_all_ranks = true,
     .run = run_eval,
 };

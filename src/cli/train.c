@@ -192,5 +192,6 @@ const cli_command cli_train = {
     .examples = "  convoy train lenet5 --data digits --epochs 3 --out run\n"
                 "  convoy train resnet18:classes=10,size=32 --data cifar/ --schedule cosine\n"
                 "  convoy train --resume run --epochs 20\n",
+    .on_all_ranks = true,
     .run = run_train,
 };
