@@ -12,6 +12,36 @@
 
 static int64_t aligned_bytes(const cvy_buffer *buffer) { return cvy_round_up(buffer->bytes, CVY_ARENA_ALIGNMENT); }
 
+static void live_until(cvy_schedule *s, const cvy_step *step, int last)
+{
+    for (int k = 0; k < step->uses; k++) {
+        cvy_buffer *root = &s->buffer[cvy_schedule_root(s, s->use[step->first_use + k].buffer)];
+        root->last_step = last > root->last_step ? last : root->last_step;
+    }
+}
+
+/*
+ * What is on its way to another stage keeps its memory until that stage must have it: else this rank would wait for it,
+ * while the other waits for what this one is to receive next. An output has come where its gradient comes back from; a
+ * gradient has, by the time the next but one is sent, as the stage before has sent an output in answer to it.
+ */
+static void extend_sends(cvy_schedule *s)
+{
+    for (int i = 0; i < s->steps; i++) {
+        int later = 0, last = s->steps - 1;
+        bool output = s->step[i].stream == CVY_STREAM_FORWARD_OUT;
+        if (!s->training || (!output && s->step[i].stream != CVY_STREAM_GRADIENT_OUT)) {
+            continue;
+        }
+        for (int k = i + 1; k < s->steps && last == s->steps - 1; k++) {
+            bool answer = s->step[k].stream == CVY_STREAM_GRADIENT_IN && s->step[k].micro_batch == s->step[i].micro_batch;
+            later += s->step[k].stream == CVY_STREAM_GRADIENT_OUT;
+            last = (output ? answer : later == 2) ? k : last;
+        }
+        live_until(s, &s->step[i], last);
+    }
+}
+
 /* Lives: at the root over all that lies on its memory; copied to the aliases at the end. */
 static void find_lives(cvy_schedule *s)
 {
@@ -27,6 +57,7 @@ static void find_lives(cvy_schedule *s)
             root->last_step = i > root->last_step ? i : root->last_step;
         }
     }
+    extend_sends(s);
 }
 
 /* Larger first; of equals the earlier one, so that a plan is the same everywhere. */

@@ -322,6 +322,14 @@ static cvy_box find_rows(const cvy_buffer *buffer, const cvy_message *message)
     return box;
 }
 
+/* What one side sends on a stream the other receives on the stream that goes with it. */
+static int find_tag(int stream)
+{
+    return stream == CVY_STREAM_FORWARD_OUT    ? CVY_STREAM_FORWARD_IN
+           : stream == CVY_STREAM_GRADIENT_OUT ? CVY_STREAM_GRADIENT_IN
+                                               : stream;
+}
+
 static cvy_status add_message(binding *b, const cvy_message *message)
 {
     int used = message->receive && b->buffers > 1;
@@ -333,7 +341,7 @@ static cvy_status add_message(binding *b, const cvy_message *message)
                               .dtype = buffer->tensor.dtype,
                               .count = &elements,
                               .peer = (int)cvy_mesh_peer(&groups->mesh, groups->rank, message->peer_offset),
-                              .tag = b->site->step->stream};
+                              .tag = find_tag(b->site->step->stream)};
     void *packed = b->site->memory[used];
     CVY_TRY(expect(b, "the rows of a message have", elements * cvy_dtype_bytes(spec.dtype), message->bytes));
     if (b->packed) {

@@ -161,7 +161,8 @@ static cvy_status look_for_layer(cvy_executor *e, iteration *it)
     CVY_TRY(cvy_comm_all_reduce(e->comm, &first, 1, CVY_I32, CVY_REDUCE_MIN));
     e->failure = (failure){.loss_step = -1};
     if (first == INT32_MAX) {
-        return cvy_fail(CVY_ERR_DIVERGED, "the loss is NaN or infinite in step %lld, yet every layer's output is finite",
+        return cvy_fail(CVY_ERR_DIVERGED,
+                        "the loss is NaN or infinite in step %lld, yet every layer's output is finite",
                         (long long)it->whole.step);
     }
     return first == mine ? cvy_executor_name_output(e, it, it->found) : CVY_OK;

@@ -199,5 +199,6 @@ cvy_status cvy_executor_run(cvy_executor *e, cvy_schedule_kind kind, const cvy_e
         strncpy(e->failure.words, cvy_error_message(), sizeof e->failure.words - 1);
     }
     CVY_TRY(cvy_executor_walk(e, &it));
+    result_out->stop = batch->stop;
     return e->comm ? cvy_executor_tell(e, &it) : CVY_OK;
 }

@@ -82,13 +82,24 @@ static cvy_status check_options(const cvy_train_options *o)
     return CVY_OK;
 }
 
+/* Ranks of a node are bound to cores of their own, where there are; the only rank where it was asked for. */
 static void set_threads(cvy_session *session, const cvy_train_options *options)
 {
-    session->cores = session->machine.device.cores;
-    session->threads = options->threads ? options->threads : session->cores;
+    const cvy_places *places = &session->places;
+    const cpu_set_t *own = places->ranks > 1 && CPU_COUNT(&places->own) > 0 ? &places->own : NULL;
+    session->threads = places->place[places->rank].threads;
+    session->cores = CPU_COUNT(own ? own : &places->place[places->rank].cores);
     omp_set_dynamic(0);
     omp_set_num_threads(session->threads);
-    session->bound = options->pin ? cvy_threads_bind(session->threads) : NULL;
+    session->bound = options->pin || own ? cvy_threads_bind(session->threads, own) : NULL;
+}
+
+static void warn_of_places(const cvy_session *session, const cvy_train_observer *observer)
+{
+    bool several = session->places.ranks > 1; /* of one rank the command line knows as much */
+    for (int i = 0; several && observer && observer->warning && i < session->places.warnings; i++) {
+        observer->warning(observer->context, session->places.warning[i]);
+    }
 }
 
 /* What the loss compares with, by its op. */
@@ -209,7 +220,6 @@ static cvy_status choose_plan(cvy_session *session, const cvy_train_options *opt
 static cvy_status begin(cvy_session *session, const cvy_train_options *options, bool training, bool with_data,
                         cvy_plan_options *wanted)
 {
-    CVY_TRY(check_options(options));
     cvy_memory_keep();
     cvy_machine_get_local(&session->machine);
     set_threads(session, options);
@@ -230,15 +240,15 @@ static cvy_status make_plan(cvy_session *session, const cvy_plan_options *wanted
                         (double)(session->plan->persistent_bytes + session->plan->transient_bytes), "");
 }
 
-static cvy_status agree(const cvy_session *session, cvy_status mine)
-{
-    return session->comm ? cvy_comm_agree(session->comm, mine) : mine;
-}
+static cvy_status agree(const cvy_session *session, cvy_status mine) { return cvy_comm_agree(session->comm, mine); }
 
 static cvy_status set_up(cvy_session *session, const cvy_train_options *options, const cvy_train_observer *observer,
                          bool training, bool with_data)
 {
     cvy_plan_options wanted;
+    CVY_TRY(agree(session, check_options(options)));
+    CVY_TRY(cvy_places_find(session->comm, options->threads, &session->places));
+    warn_of_places(session, observer);
     CVY_TRY(agree(session, begin(session, options, training, with_data, &wanted)));
     cvy_layer_formats *formats = cvy_calloc((size_t)session->model->layers, sizeof *formats);
     cvy_status status = agree(session, formats ? CVY_OK : CVY_ERR_MEMORY);
@@ -262,8 +272,13 @@ cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *opt
                             const cvy_train_observer *observer, bool training, bool with_data,
                             cvy_session *session_out)
 {
-    *session_out = (cvy_session){.model = model, .comm = cvy_comm_ranks(options->comm) > 1 ? options->comm : NULL};
-    return set_up(session_out, options, observer, training, with_data);
+    *session_out = (cvy_session){.model = model, .comm = options->comm};
+    if (!options->comm) {
+        CVY_TRY(cvy_comm_open("self", &session_out->own_comm));
+        session_out->comm = session_out->own_comm;
+    }
+    CVY_TRY(set_up(session_out, options, observer, training, with_data));
+    return cvy_executor_share_state(session_out->executor, session_out->comm);
 }
 
 void cvy_session_close(cvy_session *session)
@@ -274,6 +289,8 @@ void cvy_session_close(cvy_session *session)
     cvy_plan_file_clear(&session->file);
     cvy_data_close(&session->data);
     cvy_threads_release(&session->bound);
+    cvy_places_clear(&session->places);
+    cvy_comm_close(&session->own_comm);
 }
 
 /* Rows of a buffer in space, of those that a whole sample has. */

@@ -8,17 +8,20 @@
 #include "machine/machine.h"
 #include "plan/plan_file.h"
 #include "runtime/executor.h"
+#include "runtime/places.h"
 #include "runtime/threads.h"
 
 typedef struct cvy_session {
     const cvy_model *model;
     cvy_machine machine;       /**< this one */
-    cvy_comm *comm;            /**< joins the ranks of the run; borrowed; NULL: one rank alone */
+    cvy_comm *comm;            /**< joins the ranks of the run; borrowed */
+    cvy_comm *own_comm;        /**< of one rank alone, where the caller gave none; else NULL */
     cvy_plan_file file;        /**< that says how the work is divided; empty: the options do */
     cvy_distribution *distribution; /**< NULL: one rank does it all */
     cvy_data *data;            /**< NULL where random numbers will do */
     cvy_plan *plan;
     cvy_executor *executor;
+    cvy_places places;         /**< where all ranks run */
     cvy_threads *bound;        /**< NULL: the threads are not */
     int threads, cores;
     bool classes;              /**< the loss counts correct predictions */

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "runtime/sharing.h"
 #include "runtime/train_internal.h"
 
 static int64_t count_steps_an_epoch(const cvy_training *t) { return cvy_ceil_div(t->samples, t->options->batch); }
@@ -40,6 +41,7 @@ static cvy_status evaluate_epoch(cvy_training *t, const epoch_start *start, cvy_
     if (cvy_data_get_info(t->session.data)->count[CVY_SPLIT_TEST] > 0) {
         double start_s = cvy_clock_s();
         cvy_loader_stop(t->loader); /* where `steps` ended it still reads ahead; both use the plan's slots */
+        CVY_TRY(cvy_state_merge_statistics(cvy_executor_state(t->session.executor)));
         CVY_TRY(cvy_session_evaluate(&t->session, t->options, NULL, &evaluation));
         cvy_training_pause_clocks(t, start_s);
     }
@@ -122,7 +124,7 @@ static cvy_status train_batch(cvy_training *t, const cvy_batch *batch, cvy_statu
 }
 
 /* One rank alone stops as soon as it is asked; of many, all stop when all have heard of it, after a step. */
-static bool is_stopping(const cvy_training *t) { return t->session.comm ? t->stop : stop_asked(t); }
+static bool is_stopping(const cvy_training *t) { return cvy_comm_ranks(t->session.comm) > 1 ? t->stop : stop_asked(t); }
 
 /* Batches until the epoch, the training or the user's patience ends. */
 static cvy_status train_epoch(cvy_training *t)

@@ -9,6 +9,7 @@ void cvy_training_tell_start(cvy_training *t, const char *resumed_from, int skip
 {
     const char *names[CVY_BUFFER_ROLE_COUNT + 1] = {NULL};
     const cvy_plan *plan = t->session.plan;
+    const int ranks = cvy_comm_ranks(t->options->comm);
     if (!t->observer || !t->observer->start) {
         return;
     }
@@ -26,6 +27,8 @@ void cvy_training_tell_start(cvy_training *t, const char *resumed_from, int skip
                              .epochs = t->options->steps > 0 ? 0 : t->options->epochs,
                              .steps_total = t->steps_total,
                              .first_step = t->position.step,
+                             .ranks = ranks,
+                             .strategy = t->options->strategy ? t->options->strategy : ranks > 1 ? "data" : "serial",
                              .threads = t->session.threads,
                              .cores = t->session.cores,
                              .tensor_bytes = plan->persistent_bytes + plan->transient_bytes,
@@ -36,7 +39,13 @@ void cvy_training_tell_start(cvy_training *t, const char *resumed_from, int skip
                              .resumed_from = resumed_from,
                              .checkpoints_skipped = skipped};
     cvy_plan_memory(plan, start.memory_by_role);
+    cvy_text places = {0};
+    if (ranks > 1) {
+        cvy_places_print(&t->session.places, &places);
+    }
+    start.places = places.data;
     t->observer->start(t->observer->context, &start);
+    cvy_text_destroy(&places);
 }
 
 /* The rate that is shown is taken over about a second: of single steps it would jump. */

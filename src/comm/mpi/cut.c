@@ -3,8 +3,8 @@
  * pieces that every rank cuts alike: all know the counts of all, or, of messages, both sides know theirs.
  *
  * All-reduces are cut further. A library reduces by way of a buffer of its own; small, it stays in the cache, large,
- * its pages are mapped and touched anew each time. GB/s of an all-reduce of f32 by Open MPI 4.1.4, 2 ranks on 2 cores of a
- * Xeon, in pieces and whole; first with the C library as it is, then with one that keeps its memory:
+ * its pages are mapped and touched anew each time. GB/s of an all-reduce of f32 by Open MPI 4.1.4, 2 ranks on 2 cores
+ * of a Xeon, in pieces and whole; first with the C library as it is, then with one that keeps its memory:
  *
  *                 256 KiB  512 KiB  1 MiB  4 MiB  16 MiB  whole   256 KiB  512 KiB  1 MiB  4 MiB  16 MiB  whole
  *         16 MB       4.7      4.5    3.8    3.0       -    3.6       4.6      4.8    4.4    3.8       -    3.7
