@@ -25,7 +25,7 @@ install(FILES ${CMAKE_BINARY_DIR}/convoy-config.cmake ${CMAKE_BINARY_DIR}/convoy
 file(RELATIVE_PATH convoy_pc_to_prefix /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
 set(convoy_pc_libraries "-lyaml -ljansson -lm")
 if(CONVOY_TRAIN)
-  string(APPEND convoy_pc_libraries " -ldnnl -lhwloc -lz -larchive -lxxhash -fopenmp -lpthread")
+  string(APPEND convoy_pc_libraries " -ldnnl -lhwloc -lz -larchive -lxxhash -fopenmp -lpthread ${CONVOY_MPI_LINK}")
 endif()
 configure_file(cmake/convoy.pc.in convoy.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/convoy.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
