@@ -20,13 +20,15 @@ function(add_ranks_program target sources libraries)
   target_link_libraries(${target} PRIVATE ${libraries} convoy_settings PkgConfig::cmocka)
 endfunction()
 
-# tests/comm/ranks_*.c is a cmocka program that runs as 1, 2, 3 and 4 ranks.
-file(GLOB ranks_sources CONFIGURE_DEPENDS comm/ranks_*.c)
-foreach(source ${ranks_sources})
-  get_filename_component(name ${source} NAME_WE)
-  add_ranks_program(comm_${name} ${source} "convoy;${CONVOY_LIBRARIES}")
-  foreach(ranks 1 2 3 4)
-    add_ranks_test(comm/${name} ${ranks} $<TARGET_FILE:comm_${name}>)
+# tests/<room>/ranks_*.c is a cmocka program that runs as 1, 2, 3 and 4 ranks.
+foreach(room comm runtime)
+  file(GLOB ranks_sources CONFIGURE_DEPENDS ${room}/ranks_*.c)
+  foreach(source ${ranks_sources})
+    get_filename_component(name ${source} NAME_WE)
+    add_ranks_program(${room}_${name} ${source} "convoy;${CONVOY_LIBRARIES}")
+    foreach(ranks 1 2 3 4)
+      add_ranks_test(${room}/${name} ${ranks} $<TARGET_FILE:${room}_${name}>)
+    endforeach()
   endforeach()
 endforeach()
 
@@ -43,6 +45,7 @@ if(mpi_mpich_FOUND AND mpiexec_mpich AND NOT CONVOY_MPI_PREFIX STREQUAL mpi_mpic
   list(FILTER libraries EXCLUDE REGEX "mpi_openmpi|MPI_C")
   file(GLOB comm_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/comm/*.c ${CMAKE_SOURCE_DIR}/src/comm/self/*.c
     ${CMAKE_SOURCE_DIR}/src/comm/mpi/*.c)
+  file(GLOB ranks_sources CONFIGURE_DEPENDS comm/ranks_*.c)
   add_library(comm_mpich OBJECT ${comm_sources})
   target_include_directories(comm_mpich PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(comm_mpich PRIVATE convoy_settings ${libraries} PkgConfig::mpi_mpich)
