@@ -33,7 +33,7 @@ foreach(room comm runtime)
 endforeach()
 
 # Where MPICH stands beside the MPI of the build, the communicator is compiled for it, too, and passes the same tests.
-# The rest comes from the library's file alone: as a target it would bring its MPI along. Sanitizers see all of it above.
+# The rest comes from the library's file alone: as a target it would bring its MPI along. Sanitizers see it above.
 if(NOT CONVOY_MPI_PREFIX STREQUAL mpi_mpich)
   pkg_check_modules(mpi_mpich QUIET IMPORTED_TARGET mpich)
   find_program(mpiexec_mpich NAMES mpiexec.mpich mpiexec.hydra)
