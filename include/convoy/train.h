@@ -107,9 +107,10 @@ typedef struct cvy_train_options {
     const char *strategy;         /**< how the work is cut over the ranks: serial, data, spatial, filter, channel,
                                        alternating, pipeline, or axes of a mesh such as "sample=2,height=2"; NULL:
                                        serial on one rank, data on several */
-    const char *plan;             /**< a plan file, as convoy plan --save writes it: its strategy, stages, cuts, formats,
-                                       recomputation and all that stands below hold in place of what is said here; its
-                                       model, batch, precision and optimizer must be those said here; NULL: none */
+    const char *plan;             /**< a plan file, as convoy plan --save writes it: its strategy, stages, cuts,
+                                       formats, recomputation and all that stands below hold in place of what is said
+                                       here; its model, batch, precision and optimizer must be those said here; NULL:
+                                       none */
     const char *sync_norms;       /**< axes over which batch norms share their statistics, such as "height,width", or
                                        "none"; NULL: those that share a sample: depth, height, width */
     int64_t bucket_bytes;         /**< gradients that are exchanged at once, in the order backward makes them in; 0:
@@ -136,8 +137,11 @@ typedef struct cvy_train_start {
     double learning_rate;            /**< base in force: scaled by the batch, where that was asked for */
     int64_t epochs;                  /**< asked for; 0 where `steps` rules */
     int64_t steps_total, first_step; /**< iterations when all is done; done already, by the run that is resumed */
-    int threads;
+    int ranks;
+    const char *strategy;            /**< how the work is cut over them, as asked for */
+    int threads;                     /**< of a rank */
     int cores;                       /**< that this process may use */
+    const char *places;              /**< where the ranks run, lines with newlines between; NULL: one rank */
     int64_t tensor_bytes;            /**< all arenas: what the plan says */
     int64_t memory_by_role[8];       /**< bytes, as in `memory_names` */
     const char *const *memory_names; /**< NULL-terminated */

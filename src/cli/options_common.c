@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "cli/decide.h"
 #include "cli/planning.h"
 #include "cli/ranks.h"
 
@@ -34,9 +35,6 @@ typedef struct row {
     unsigned commands;
     cvy_option option;
 } row;
-
-/* A small cluster of CPUs: what --strategy auto reckons with where nobody says better. */
-#define DEFAULT_MACHINE "ethernet-cpu"
 
 /* What counts samples, steps or bytes: any whole number that doubles hold exactly. */
 #define MANY 9007199254740992.0
@@ -147,7 +145,8 @@ static const row rows[] = {
                  "finding them kept, with the same results: cheap drops norms, activations, sums, concats and "
                  "poolings, all everything between layers that the plan chooses")}},
     {TEB, {WHOLE("micro-batches", micro_batches, 0, 1 << 20, "Parts that each batch goes through in, their gradients "
-                 "summed for one update; 0: as many as the strategy says, or 1"), .aliases = "accumulate grad-accum-steps"}},
+                 "summed for one update; 0: as many as the strategy says, or 1"),
+           .aliases = "accumulate grad-accum-steps"}},
 
     {P, {CHOICE("recompute", plan.recompute, plan_recomputes, "WHAT", "Activations that backward makes again rather "
                 "than finding them kept, as in convoy train; auto: as is best with --strategy auto, else none")}},
@@ -155,8 +154,8 @@ static const row rows[] = {
                "--strategy; where not given, as is best"), .aliases = "accumulate grad-accum-steps"}},
     {P, {TEXT("max-memory", plan.max_memory, "SIZE", "Memory that a rank may take, such as 12GB; where not given, what "
               "the device has")}},
-    {PC | TBV, {FLAG("shard-optimizer", plan.shard_optimizer, "Each rank along the sample axis keeps and updates its share "
-               "of the optimizer's state")}},
+    {PC | TBV, {FLAG("shard-optimizer", plan.shard_optimizer, "Each rank along the sample axis keeps and updates its "
+                     "share of the optimizer's state")}},
 
     HEADING("Machine"),
     {P, {.letter = 'm', TEXT("machine", plan.machine, "MACHINE", "Machine to plan for: a name of convoy plan "
@@ -172,8 +171,8 @@ static const row rows[] = {
          .aliases = "amp-dtype"}},
     {CLI_PLAN | CLI_RANKS_FOR, {CHOICE("objective", plan.objective, cvy_objective_names, "WHAT", "What is best: least "
                                        "time or memory or price of an iteration")}},
-    {PC | RUNS, {TEXT("norm-axes", plan.norm_axes, "LIST", "Axes over which batch norms share their statistics, such as "
-               "height,width, or none; where not given, those that share a sample")}},
+    {PC | RUNS, {TEXT("norm-axes", plan.norm_axes, "LIST", "Axes over which batch norms share their statistics, such "
+                      "as height,width, or none; where not given, those that share a sample")}},
     {PC, {TEXT("bucket", plan.bucket, "SIZE", "Gradients that are exchanged at once, such as 25MB; where not given, as "
                "the machine file says")}},
     {TBV, {TEXT("bucket", plan.bucket, "SIZE", "Gradients that are exchanged at once, such as 1MB; where not given, "
@@ -202,11 +201,11 @@ static const row rows[] = {
     {RUNS, {.letter = 's', TEXT("strategy", strategy, "STRATEGY", "How the work is cut over the ranks: auto, serial, "
                                 "data, spatial, filter, channel, alternating, pipeline, or axes of a mesh such as "
                                 "sample=2,height=2; where not given, data, and serial on one rank")}},
-    {RUNS & ~CLI_SAVED, {TEXT("plan", train.plan, "FILE", "Train as a plan file of convoy plan --save has decided, with "
-                              "its model, batch, precision and all")}},
+    {TBV & ~CLI_SAVED, {TEXT("plan", train.plan, "FILE", "Run as a plan file of convoy plan --save has decided, with "
+                             "its model, batch, precision and all")}},
     {RUNS & ~CLI_SAVED, {.letter = 'm', TEXT("machine", plan.machine, "MACHINE", "Machine that --strategy auto reckons "
                                              "with: a name of convoy plan --list-machines, or a file; where not given, "
-                                             DEFAULT_MACHINE)}},
+                                             CLI_DEFAULT_MACHINE)}},
     {RUNS, {REAL("timeout", train.timeout_s, 1, 1e6, "Seconds after which a rank that says nothing is lost")}},
     {CLI_BENCH, {WHOLE("iterations", iterations, 1, 1e9, "Iterations to measure"), .aliases = "num-bench-iter"}},
     {CLI_BENCH, {WHOLE("warmup", warmup, 0, 1e9, "Iterations before those that are measured"),
@@ -300,8 +299,6 @@ static cvy_status complete_parallel(cli_options *options)
     train->batch = train->batch < 0 ? -train->batch * cli_ranks_count() : train->batch; /* below 0: of each rank */
     CVY_REQUIRE(train->batch <= MOST_SAMPLES, CVY_ERR_INPUT, "--batch: expected at most %d samples of all ranks "
                 "together, found %lld", MOST_SAMPLES, (long long)train->batch);
-    CVY_REQUIRE(!options->strategy || !train->plan, CVY_ERR_INPUT,
-                "--strategy: the plan of --plan has decided it: give one of them");
     options->quiet = options->quiet || !cli_ranks_speak();
     return cli_parse_size("bucket", options->plan.bucket, &train->bucket_bytes);
 }

@@ -56,8 +56,7 @@ equal 1 "$(CONVOY_EPOCHS=3 first_layer "$convoy" model lenet5)" "a variable of t
 if "$convoy" train --help >/dev/null 2>&1; then
     refused "convoy train needs a model" "$convoy" train --data digits
     refused "convoy train needs data" "$convoy" train lenet5
-    refused "--strategy: the plan of --plan has decided it" \
-        "$convoy" train lenet5 --data digits --strategy data --plan plan.yaml
+    refused "strategy sample=2" "$convoy" train lenet5 --data digits --strategy sample=2
     refused "--bucket: found '25', expected a size" "$convoy" train lenet5 --data digits --bucket 25
     rules="sgd, momentum, nesterov, adamw, adam, lars or lamb"
     refused "--optimizer: expected $rules, found 'adamm'; did you mean 'adamw'?" \
