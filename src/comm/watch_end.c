@@ -4,7 +4,7 @@
  * does not answer, the one that found it speaks.
  *
  * A rank whose neighbour above is lost is cut off from the top. The rank above that one finds the same, and speaks;
- * those below give it a moment, and end. Where rank 0 itself is lost nobody is above: its first child, the heir, speaks.
+ * those below give it a moment, and end. Where rank 0 itself is lost nobody is above: its first child, the heir, does.
  * Whoever ends tells its neighbours first, so that an end is never taken for a loss.
  */
 #include <poll.h>
