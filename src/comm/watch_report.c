@@ -16,7 +16,7 @@
 #include "base/checked.h"
 #include "base/text.h"
 
-enum { LEFT_EARLY_MS = 10000, ALL_REST_MS = UINT32_MAX / 4 };
+enum { LEFT_EARLY_MS = 10000, ALL_REST_MS = UINT32_MAX / 4, EXCHANGE_TEXT = 112 };
 
 static uint32_t add_ms(uint32_t a, uint32_t b) { return (uint32_t)cvy_min_i64((int64_t)a + b, ALL_REST_MS); }
 
@@ -85,23 +85,23 @@ bool cvy_watch_report_check(cvy_watch_report *report, int ranks)
 }
 
 /* "exchange 183 (all-reduce over sample)" */
-static const char *print_exchange(const cvy_watch_standing *standing, char text[CVY_WATCH_TEXT])
+static const char *print_exchange(const cvy_watch_standing *standing, char text[EXCHANGE_TEXT])
 {
     bool numbered = standing->exchange >= 0;
     const char *name = standing->text[0] ? standing->text : "an exchange";
     if (!numbered) {
-        snprintf(text, CVY_WATCH_TEXT, "%s", name);
+        snprintf(text, EXCHANGE_TEXT, "%s", name);
     } else if (!standing->text[0]) {
-        snprintf(text, CVY_WATCH_TEXT, "exchange %lld", (long long)standing->exchange);
+        snprintf(text, EXCHANGE_TEXT, "exchange %lld", (long long)standing->exchange);
     } else {
-        snprintf(text, CVY_WATCH_TEXT, "exchange %lld (%s)", (long long)standing->exchange, name);
+        snprintf(text, EXCHANGE_TEXT, "exchange %lld (%s)", (long long)standing->exchange, name);
     }
     return text;
 }
 
 static int blame_late(const cvy_watch_report *report, const char *within, char *text_out)
 {
-    char exchange[CVY_WATCH_TEXT];
+    char exchange[EXCHANGE_TEXT];
     const char *does = cvy_activity_name((cvy_activity)report->late.activity);
     if (report->waiting.rank >= 0) {
         snprintf(text_out, CVY_WATCH_TEXT, "rank %d did not come to %s within %s: it is %s", report->late.rank,
@@ -114,7 +114,7 @@ static int blame_late(const cvy_watch_report *report, const char *within, char *
 
 int cvy_watch_judge(const cvy_watch_report *report, int ranks, uint32_t timeout_ms, char *text_out)
 {
-    char exchange[CVY_WATCH_TEXT], within[CVY_UNIT_TEXT];
+    char exchange[EXCHANGE_TEXT], within[CVY_UNIT_TEXT];
     bool anyone_waits = report->waiting.rank >= 0 || report->finished.rank >= 0;
     bool none_moves = report->ranks == ranks && report->idle_ms >= timeout_ms;
     cvy_print_seconds(1e-3 * timeout_ms, within);
@@ -140,7 +140,7 @@ int cvy_watch_judge(const cvy_watch_report *report, int ranks, uint32_t timeout_
 
 void cvy_watch_word_loss(int rank, const char *cause, const cvy_watch_standing *last, char *text_out)
 {
-    char exchange[CVY_WATCH_TEXT];
+    char exchange[EXCHANGE_TEXT];
     if (last->rank != rank) {
         snprintf(text_out, CVY_WATCH_TEXT, "rank %d was lost: %s", rank, cause);
     } else if (last->activity == CVY_ACTIVITY_COMMUNICATING) {
