@@ -19,6 +19,9 @@ static double element(const void *value, cvy_dtype dtype, int64_t i)
     return dtype == CVY_F64 ? ((const double *)value)[i] : (double)((const float *)value)[i];
 }
 
+/* Of two figures the larger; what is no number is larger than all. */
+static double worse(double a, double b) { return b <= a || isnan(a) ? a : b; }
+
 /* A tensor beside what it should be. */
 typedef struct measure {
     double largest, expected_largest; /* of the differences; of what it should be */
@@ -31,7 +34,7 @@ static measure measure_tensor(const void *found, const void *expected, cvy_dtype
     measure m = {.count = (double)count};
     for (int64_t i = 0; i < count; i++) {
         double a = element(found, dtype, i), b = element(expected, dtype, i), difference = fabs(a - b);
-        m.largest = difference <= m.largest ? m.largest : difference; /* NaN stays */
+        m.largest = worse(m.largest, difference);
         m.expected_largest = fmax(m.expected_largest, fabs(b));
         m.distance += difference * difference;
         m.expected_norm += b * b;
@@ -108,9 +111,6 @@ static verdict judge(const cvy_model *model, const comparison *c, int parameter)
     }
     return v;
 }
-
-/* Of two figures the larger; what is no number is larger than all. */
-static double worse(double a, double b) { return b <= a || isnan(a) ? a : b; }
 
 static void note_failure(cvy_verification *v, const char *what, const char *name, const verdict *found)
 {
