@@ -88,7 +88,7 @@ static void set_threads(cvy_session *session, const cvy_train_options *options)
     session->threads = options->threads ? options->threads : session->cores;
     omp_set_dynamic(0);
     omp_set_num_threads(session->threads);
-    session->bound = options->pin ? cvy_threads_bind(session->threads) : NULL;
+    session->bound = options->pin ? cvy_threads_bind(session->threads, NULL) : NULL;
 }
 
 /* What the loss compares with, by its op. */
