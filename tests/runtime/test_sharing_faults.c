@@ -41,7 +41,7 @@ static void act_as(const trial *t, void (*act)(thread_rank *rank), fleet *f)
 static struct cvy_executor *start_rank(thread_rank *r)
 {
     struct cvy_executor *e = &((fleet *)r->context)->rank[r->rank];
-    MUST(cvy_executor_share_state(e, &r->comm) == CVY_OK);
+    MUST(cvy_executor_share_state(e, r->comm) == CVY_OK);
     MUST(cvy_executor_initialise(e, 1) == CVY_OK);
     return e;
 }
@@ -184,7 +184,7 @@ static void resume(thread_rank *r)
     char *from = NULL;
     int skipped = -1;
     options.resume = folder;
-    options.comm = &r->comm;
+    options.comm = r->comm;
     memset(find_data(e, "conv.bias"), 0x7f, sizeof(float));
     MUST(cvy_checkpoint_load(newest, &e->state, &position) == CVY_ERR_CHECKPOINT);
     MUST(*(const unsigned char *)find_data(e, "conv.bias") == 0x7f);
