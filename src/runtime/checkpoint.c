@@ -255,7 +255,7 @@ cvy_status cvy_checkpoint_resolve(const char *path, cvy_comm *comm, char **path_
         status = resolve(path, &answer, &file);
         is_file = file;
     }
-    CVY_TRY(cvy_comm_agree(comm, status));
+    CVY_TRY(cvy_sharing_agree(comm, status));
     CVY_TRY(cvy_sharing_tell(comm, &answer, &is_file));
     *path_out = answer;
     *is_file_out = is_file != 0;

@@ -118,7 +118,7 @@ static cvy_status load_files(char *const *path, int files, cvy_status status, co
         status = open_files(path, files, state, file);
     }
     status = status == CVY_OK ? make_room(state, &whole) : status;
-    status = cvy_comm_agree(cvy_state_comm(state), status);
+    status = cvy_sharing_agree(cvy_state_comm(state), status);
     for (int i = 0; i < files && status == CVY_OK; i++) {
         status = copy_tensors(&file[i], path[i], state, i == CVY_CHECKPOINT_OPTIMIZER, whole);
     }
@@ -215,7 +215,7 @@ cvy_status cvy_checkpoint_load_averages(const char *path, cvy_state *state)
     void *whole = NULL;
     cvy_status status = is_first(state) ? open_averages(path, state, &file_path, &file) : CVY_OK;
     status = status == CVY_OK ? make_room(state, &whole) : status;
-    status = cvy_comm_agree(cvy_state_comm(state), status);
+    status = cvy_sharing_agree(cvy_state_comm(state), status);
     for (int i = 0; i < state->count && status == CVY_OK; i++) {
         const cvy_state_tensor *target = &state->tensor[i];
         if (!target->optimizer) {

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/pulse.h"
 
 enum { SCHEMA = 1, MAX_RECORD_BYTES = 1 << 20, PIECE_BYTES = 1 << 20, TAIL_BYTES = 64 };
 
@@ -222,6 +223,7 @@ cvy_status cvy_checkpoint_record_load(const char *folder, cvy_checkpoint_record 
 static cvy_status hash_descriptor(int descriptor, const char *path, XXH3_state_t *hash, unsigned char *piece)
 {
     for (;;) {
+        cvy_pulse_beat();
         ssize_t got = read(descriptor, piece, PIECE_BYTES);
         if (got < 0 && errno == EINTR) {
             continue;

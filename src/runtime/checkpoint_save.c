@@ -19,6 +19,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/pulse.h"
 #include "base/text.h"
 #include "runtime/checkpoint_record.h"
 #include "runtime/safetensors.h"
@@ -77,6 +78,7 @@ static bool find_next(gathering *g)
 static cvy_status gather_next(void *context, void *to)
 {
     gathering *g = context;
+    cvy_pulse_beat();
     (void)find_next(g);
     return cvy_state_collect(g->state, g->next++, g->landing, to);
 }
@@ -248,9 +250,11 @@ cvy_status cvy_checkpoint_save(const char *folder, const cvy_state *state, const
         path && aside ? CVY_OK : cvy_fail(CVY_ERR_MEMORY, "%s: no memory to save a checkpoint", folder);
     status = status == CVY_OK && first ? prepare(folder, state) : status;
     status = status == CVY_OK ? make_landing(state, &landing) : status;
-    CVY_TRY_GOTO(status, done, cvy_comm_agree(comm, status));
+    CVY_TRY_GOTO(status, done, cvy_sharing_agree(comm, status));
+    cvy_activity before = cvy_pulse_set(CVY_ACTIVITY_SAVING);
     status = write_contents(aside, state, position, landing);
-    status = cvy_comm_agree(comm, first ? finish(folder, aside, path, status) : status);
+    (void)cvy_pulse_set(before);
+    status = cvy_sharing_agree(comm, first ? finish(folder, aside, path, status) : status);
 done:
     cvy_free(landing);
     cvy_free(path);
@@ -267,7 +271,7 @@ cvy_status cvy_weights_save(const char *path, const cvy_state *state)
     bool present;
     uint64_t checksum;
     cvy_status status = aside ? make_landing(state, &g.landing) : CVY_ERR_MEMORY;
-    CVY_TRY_GOTO(status, done, cvy_comm_agree(comm, status));
+    CVY_TRY_GOTO(status, done, cvy_sharing_agree(comm, status));
     snprintf(aside, bytes, "%s.tmp", path);
     status = write_tensors(aside, &g, CVY_OK, &checksum, &present);
     if (cvy_comm_rank(comm) == 0) {
@@ -276,7 +280,7 @@ cvy_status cvy_weights_save(const char *path, const cvy_state *state)
             (void)unlink(aside);
         }
     }
-    status = cvy_comm_agree(comm, status);
+    status = cvy_sharing_agree(comm, status);
 done:
     cvy_free(g.landing);
     cvy_free(aside);

@@ -67,7 +67,7 @@ static cvy_status open_files(const cvy_train_options *options, cvy_run_folder *f
 cvy_status cvy_run_folder_open(const cvy_train_options *options, cvy_run_folder *folder_out)
 {
     *folder_out = (cvy_run_folder){.comm = options->comm, .lock = -1, .without_rates = options->no_metrics_rates};
-    return cvy_comm_agree(folder_out->comm, open_files(options, folder_out));
+    return cvy_sharing_agree(folder_out->comm, open_files(options, folder_out));
 }
 
 static cvy_status check_number(const char *from, const char *what, int64_t found, int64_t wanted)
@@ -98,10 +98,10 @@ cvy_status cvy_run_folder_resume(const cvy_run_folder *folder, cvy_state *state,
 {
     cvy_position found;
     cvy_status status = is_first(folder) ? cvy_checkpoint_find(folder->checkpoints, from_out, skipped_out) : CVY_OK;
-    CVY_TRY(cvy_comm_agree(folder->comm, status));
+    CVY_TRY(cvy_sharing_agree(folder->comm, status));
     CVY_TRY(cvy_sharing_tell(folder->comm, from_out, skipped_out));
     CVY_TRY(cvy_checkpoint_load(*from_out, state, &found));
-    CVY_TRY(cvy_comm_agree(folder->comm, check_found(*from_out, &found, position)));
+    CVY_TRY(cvy_sharing_agree(folder->comm, check_found(*from_out, &found, position)));
     found.batch = position->batch;
     found.micro_batches = position->micro_batches;
     found.train_samples = position->train_samples;
@@ -140,7 +140,7 @@ cvy_status cvy_run_folder_open_metrics(cvy_run_folder *folder, const cvy_plan *p
     if (!folder->path) {
         return CVY_OK;
     }
-    return cvy_comm_agree(folder->comm, is_first(folder) ? open_metrics(folder, plan, position) : CVY_OK);
+    return cvy_sharing_agree(folder->comm, is_first(folder) ? open_metrics(folder, plan, position) : CVY_OK);
 }
 
 /* Note a checkpoint that was saved, and remove those that are not kept. */
@@ -166,7 +166,7 @@ cvy_status cvy_run_folder_save(cvy_run_folder *folder, const cvy_state *state, c
     CVY_TRY(cvy_checkpoint_save(folder->checkpoints, state, position));
     snprintf(folder->last_checkpoint, sizeof folder->last_checkpoint, "%s/step-%08" PRId64, folder->checkpoints,
              position->step);
-    return cvy_comm_agree(folder->comm, is_first(folder) ? note_saved(folder, position, keep) : CVY_OK);
+    return cvy_sharing_agree(folder->comm, is_first(folder) ? note_saved(folder, position, keep) : CVY_OK);
 }
 
 static double find_rate(const cvy_run_folder *folder, double images_per_s)
@@ -244,5 +244,5 @@ cvy_status cvy_run_folder_close(cvy_run_folder *folder, const cvy_position *posi
     if (status != CVY_OK) { /* of all ranks: they come here with one status */
         return cvy_fail(status, "%s", words);
     }
-    return cvy_comm_agree(folder->comm, metrics != CVY_OK ? metrics : timeline);
+    return cvy_sharing_agree(folder->comm, metrics != CVY_OK ? metrics : timeline);
 }

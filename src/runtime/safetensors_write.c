@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/pulse.h"
 #include "runtime/safetensors.h"
 
 /* A file that is being written. */
@@ -95,6 +96,7 @@ static cvy_status put_tensor(writer *file, const cvy_safetensor_item *item, cvy_
 {
     const cvy_tensor logical = {item->shape, dtype, CVY_FORMAT_PLAIN, false};
     size_t bytes = (size_t)cvy_tensor_bytes(&logical);
+    cvy_pulse_beat();
     if (!item->fetch && item->tensor.format == CVY_FORMAT_PLAIN && item->tensor.dtype == dtype) {
         return put(file, item->data, bytes);
     }

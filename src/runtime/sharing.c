@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/pulse.h"
 #include "runtime/sharing_internal.h"
 #include "runtime/state_copy.h"
 
@@ -59,7 +60,7 @@ static cvy_status take_part(const cvy_state *state, int tensor, const cvy_owner 
     return CVY_OK;
 }
 
-cvy_status cvy_state_collect(const cvy_state *state, int tensor, void *landing, void *whole)
+static cvy_status collect(const cvy_state *state, int tensor, void *landing, void *whole)
 {
     const cvy_sharing *sharing = state->sharing;
     const cvy_state_tensor *mine = &state->tensor[tensor];
@@ -80,14 +81,33 @@ cvy_status cvy_state_collect(const cvy_state *state, int tensor, void *landing, 
     return CVY_OK;
 }
 
+cvy_status cvy_state_collect(const cvy_state *state, int tensor, void *landing, void *whole)
+{
+    cvy_activity before = cvy_pulse_exchange(-1, "tensors of a checkpoint to rank 0");
+    cvy_status status = collect(state, tensor, landing, whole);
+    (void)cvy_pulse_set(before);
+    return status;
+}
+
 cvy_status cvy_state_deliver(const cvy_state *state, int tensor, void *whole)
 {
     cvy_tensor of = cvy_state_whole(&state->tensor[tensor]);
     if (state->sharing) {
-        CVY_TRY(cvy_comm_broadcast(state->sharing->comm, whole, cvy_tensor_bytes(&of), 0));
+        cvy_activity before = cvy_pulse_exchange(-1, "tensors of a checkpoint from rank 0");
+        cvy_status status = cvy_comm_broadcast(state->sharing->comm, whole, cvy_tensor_bytes(&of), 0);
+        (void)cvy_pulse_set(before);
+        CVY_TRY(status);
     }
     cvy_state_copy_in(&state->tensor[tensor], whole);
     return CVY_OK;
+}
+
+cvy_status cvy_sharing_agree(cvy_comm *comm, cvy_status mine)
+{
+    cvy_activity before = cvy_pulse_exchange(-1, "how it went on all ranks");
+    cvy_status status = cvy_comm_agree(comm, mine);
+    (void)cvy_pulse_set(before);
+    return status;
 }
 
 cvy_status cvy_sharing_tell(cvy_comm *comm, char **text, int *number)

@@ -59,6 +59,9 @@ cvy_status cvy_state_deliver(const cvy_state *state, int tensor, void *whole);
  */
 cvy_status cvy_sharing_tell(cvy_comm *comm, char **text, int *number);
 
+/** As cvy_comm_agree(), where it may be long until all have come to it: to the watch, who is there waits. */
+cvy_status cvy_sharing_agree(cvy_comm *comm, cvy_status mine);
+
 /**
  * See that copies are equal, bit for bit; running statistics that are each rank's own do not count until they are
  * merged. Collective.

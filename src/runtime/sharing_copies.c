@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "base/pulse.h"
 #include "runtime/sharing_internal.h"
 #include "runtime/state_copy.h"
 
@@ -42,6 +43,7 @@ cvy_status cvy_state_check_replicas(const cvy_state *state, int64_t *compared_ou
         CVY_TRY_GOTO(status, done, cvy_comm_agree(sharing->comm, mine && all ? CVY_OK : CVY_ERR_MEMORY));
         for (int i = 0; i < sharing->tensors; i++) {
             const cvy_state_tensor *tensor = &state->tensor[i];
+            cvy_pulse_beat();
             mine[i] = tensor->data ? XXH3_64bits(tensor->data, (size_t)cvy_state_bytes(tensor)) : 0;
         }
         CVY_TRY_GOTO(status, done,

@@ -1,9 +1,10 @@
 /*
  * A walk over the elements that are held, in runs along the dimension that is fastest in memory. Number and place of an
  * element are sums over the dimensions, so both are tabulated along a run, and all other dimensions step like an
- * odometer, the last one first. A run is as long as a line of the cache where another dimension is fastest in plain
- * order: then so many streams go through that one. Of a piece of the memory, only those indices of the slowest
- * dimension are walked that reach into it: the pieces of a tensor take together little more than one walk over it.
+ * odometer, the last one first; dimensions that run on into each other become one before. A run is as long as two lines
+ * of the cache where another dimension is fastest in plain order: so many streams go through that one then. Of a piece
+ * of the memory, only those indices of the slowest dimension are walked that reach into it: the pieces of a tensor take
+ * together little more than one walk over it.
  */
 #include "runtime/state_copy.h"
 
@@ -11,12 +12,13 @@
 
 #include "base/checked.h"
 
-enum { LONG_RUN = 256, SHORT_RUN = 16 };
+enum { LONG_RUN = 1024, SHORT_RUN = 32 };
 
 /* Elements one after the other along a dimension: relative to a place and a number. */
 typedef struct run {
     int64_t number, offset;
     int count;
+    bool consecutive; /* in memory as in plain order */
     const int64_t *numbers, *offsets;
 } run;
 
@@ -82,19 +84,67 @@ static void narrow(walk *w)
     }
 }
 
+/* Whether a dimension goes on where the next one, all of which is held, ends: in memory as in plain order. */
+static bool runs_on(const walk *w, int dim)
+{
+    const cvy_layout *l = &w->layout;
+    bool whole = w->range[dim + 1].end == w->held.global.extent[dim + 1];
+    return whole && l->block[dim] == 1 && l->block[dim + 1] == 1 &&
+           l->stride[dim] == l->stride[dim + 1] * w->range[dim + 1].end;
+}
+
+/* Make one dimension of two: fewer and longer runs. */
+static void join(walk *w, int dim)
+{
+    int64_t extent = w->range[dim + 1].end;
+    w->layout.stride[dim] = w->layout.stride[dim + 1];
+    w->step[dim] = w->step[dim + 1];
+    w->range[dim].end *= extent;
+    w->held.global.extent[dim] *= extent;
+    w->held.local[dim] = (cvy_interval){w->held.local[dim].begin * extent, w->held.local[dim].end * extent};
+    for (int i = 0; i < w->held.stretches.count && w->held.stretched == dim; i++) {
+        cvy_interval *at = &w->held.stretches.at[i];
+        *at = (cvy_interval){at->begin * extent, at->end * extent};
+    }
+    w->held.stretched -= w->held.stretched > dim;
+    w->layout.dims--;
+    for (int i = dim + 1; i < w->layout.dims; i++) {
+        w->layout.block[i] = w->layout.block[i + 1];
+        w->layout.stride[i] = w->layout.stride[i + 1];
+        w->layout.inner_stride[i] = w->layout.inner_stride[i + 1];
+        w->step[i] = w->step[i + 1];
+        w->range[i] = w->range[i + 1];
+        w->held.global.extent[i] = w->held.global.extent[i + 1];
+        w->held.local[i] = w->held.local[i + 1];
+    }
+}
+
+/* The dimension that is fastest in memory. */
+static int find_lane(const walk *w)
+{
+    int lane = w->layout.dims - 1;
+    for (int i = w->layout.dims - 1; i >= 0; i--) {
+        bool faster = step_in_memory(&w->layout, i) < step_in_memory(&w->layout, lane);
+        lane = w->range[i].end > 1 && (faster || w->range[lane].end == 1) ? i : lane;
+    }
+    return lane;
+}
+
 static walk start_walk(const cvy_state_tensor *tensor, visit what)
 {
     walk w = {.layout = cvy_tensor_layout(&tensor->tensor), .held = cvy_state_holding(tensor), .visit = what};
     int64_t step = 1;
-    w.lane = w.layout.dims - 1;
     for (int i = w.layout.dims - 1; i >= 0; i--) {
-        int64_t extent = tensor->tensor.shape.extent[i];
-        bool faster = step_in_memory(&w.layout, i) < step_in_memory(&w.layout, w.lane);
-        w.lane = extent > 1 && (faster || tensor->tensor.shape.extent[w.lane] == 1) ? i : w.lane;
-        w.range[i] = (cvy_interval){0, extent};
+        w.range[i] = (cvy_interval){0, tensor->tensor.shape.extent[i]};
         w.step[i] = step;
         step *= w.held.global.extent[i];
     }
+    for (int i = w.layout.dims - 2; i >= 0; i--) {
+        if (runs_on(&w, i)) {
+            join(&w, i);
+        }
+    }
+    w.lane = find_lane(&w);
     if (w.held.piece.end - w.held.piece.begin < w.layout.elements) {
         narrow(&w);
     }
@@ -113,7 +163,9 @@ static void visit_run(const walk *w, run r)
         r.count--;
     }
     r.offset -= w->held.piece.begin;
-    w->visit(w, &r);
+    if (r.count > 0) {
+        w->visit(w, &r);
+    }
 }
 
 /* Visit a run at all indices of the other dimensions. */
@@ -165,18 +217,31 @@ static void walk_all(const walk *w)
             numbers[i] = number_along(&w->held, w->lane, begin + i, w->step[w->lane]);
             offsets[i] = offset_along(&w->layout, w->lane, begin + i);
         }
-        walk_run(w, (run){.count = count, .numbers = numbers, .offsets = offsets});
+        bool consecutive = numbers[count - 1] - numbers[0] == count - 1 && offsets[count - 1] - offsets[0] == count - 1;
+        walk_run(w, (run){.count = count, .consecutive = consecutive, .numbers = numbers, .offsets = offsets});
     }
 }
 
 /* ---- what is done with a run ---- */
 
+/* Copy a run of so many bytes an element; false where its elements are not consecutive. */
+static bool copy_row(const run *r, const void *from, int64_t first_from, void *to, int64_t first_to, size_t item_bytes)
+{
+    if (r->consecutive) {
+        memcpy((char *)to + (size_t)first_to * item_bytes, (const char *)from + (size_t)first_from * item_bytes,
+               (size_t)r->count * item_bytes);
+    }
+    return r->consecutive;
+}
+
 static void out_f32(const walk *w, const run *r)
 {
     const float *from = (const float *)w->from + r->offset;
     float *to = (float *)w->to + r->number;
-    for (int i = 0; i < r->count; i++) {
-        to[r->numbers[i]] = from[r->offsets[i]];
+    if (!copy_row(r, from, r->offsets[0], to, r->numbers[0], sizeof *to)) {
+        for (int i = 0; i < r->count; i++) {
+            to[r->numbers[i]] = from[r->offsets[i]];
+        }
     }
 }
 
@@ -184,8 +249,10 @@ static void out_f64(const walk *w, const run *r)
 {
     const double *from = (const double *)w->from + r->offset;
     double *to = (double *)w->to + r->number;
-    for (int i = 0; i < r->count; i++) {
-        to[r->numbers[i]] = from[r->offsets[i]];
+    if (!copy_row(r, from, r->offsets[0], to, r->numbers[0], sizeof *to)) {
+        for (int i = 0; i < r->count; i++) {
+            to[r->numbers[i]] = from[r->offsets[i]];
+        }
     }
 }
 
@@ -193,8 +260,10 @@ static void in_f32(const walk *w, const run *r)
 {
     const float *from = (const float *)w->from + r->number;
     float *to = (float *)w->to + r->offset;
-    for (int i = 0; i < r->count; i++) {
-        to[r->offsets[i]] = from[r->numbers[i]];
+    if (!copy_row(r, from, r->numbers[0], to, r->offsets[0], sizeof *to)) {
+        for (int i = 0; i < r->count; i++) {
+            to[r->offsets[i]] = from[r->numbers[i]];
+        }
     }
 }
 
@@ -202,8 +271,10 @@ static void in_f64(const walk *w, const run *r)
 {
     const double *from = (const double *)w->from + r->number;
     double *to = (double *)w->to + r->offset;
-    for (int i = 0; i < r->count; i++) {
-        to[r->offsets[i]] = from[r->numbers[i]];
+    if (!copy_row(r, from, r->numbers[0], to, r->offsets[0], sizeof *to)) {
+        for (int i = 0; i < r->count; i++) {
+            to[r->offsets[i]] = from[r->numbers[i]];
+        }
     }
 }
 

@@ -1,6 +1,5 @@
-/* Groups, agreements, moments, and transfers that are under way at once, of as many ranks as mpiexec starts. */
-#include <math.h>
-
+/* Groups, agreements, and transfers that are under way at once, of as many ranks as mpiexec starts. */
+#include "base/memory.h"
 #include "comm/mpi/limits.h"
 #include "comm/ranks.h"
 
@@ -63,77 +62,6 @@ static void test_all_ranks_get_the_words_of_the_first_that_failed(void **state)
         CHECK(strcmp(cvy_error_message(), expected) == 0);
     }
     CHECK(cvy_comm_agree(world.comm, CVY_OK) == CVY_OK);
-}
-
-/* ---- moments ---- */
-
-enum { TRIPLES = 5 };
-
-/* Element i of triple t on a rank: far from 0, so that sums of squares would lose all digits. */
-static double element(int rank, int t, int i) { return 1e6 * (t + 1) + 0.25 * rank + 0.5 * i; }
-
-/* Rank 1 has none. */
-static int elements_of(int rank) { return rank == 1 ? 0 : 3 + 2 * rank; }
-
-static void find_moments(int first, int end, int t, double *moments)
-{
-    double count = 0.0, sum = 0.0, squares = 0.0;
-    for (int rank = first; rank < end; rank++) {
-        for (int i = 0; i < elements_of(rank); i++) {
-            sum += element(rank, t, i);
-            count += 1.0;
-        }
-    }
-    for (int rank = first; rank < end; rank++) {
-        for (int i = 0; i < elements_of(rank); i++) {
-            squares += pow(element(rank, t, i) - sum / count, 2.0);
-        }
-    }
-    moments[0] = count;
-    moments[1] = count > 0.0 ? sum / count : NAN;
-    moments[2] = count > 0.0 ? squares : NAN;
-}
-
-static void check_moments(manner how)
-{
-    double mine[3 * TRIPLES], all[MAX_RANKS * 3 * TRIPLES], expected[3];
-    const int64_t count = 3 * TRIPLES;
-    for (int t = 0; t < TRIPLES; t++) {
-        find_moments(world.rank, world.rank + 1, t, mine + (ptrdiff_t)3 * t);
-    }
-    move(world.comm, &(cvy_transfer_spec){.kind = CVY_TRANSFER_ALL_REDUCE, .dtype = CVY_F64, .target = mine,
-                                          .reduction = CVY_REDUCE_MOMENTS, .count = &count}, how);
-    for (int t = 0; t < TRIPLES; t++) {
-        const double *found = mine + (ptrdiff_t)3 * t;
-        find_moments(0, world.count, t, expected);
-        CHECK(found[0] == expected[0] && fabs(found[1] / expected[1] - 1.0) < 1e-14);
-        CHECK(fabs(found[2] / expected[2] - 1.0) < 1e-8);
-    }
-    CHECK(cvy_comm_gather_bytes(world.comm, mine, sizeof mine, all) == CVY_OK);
-    for (int rank = 0; rank < world.count; rank++) {
-        CHECK(memcmp(all + (ptrdiff_t)rank * count, mine, sizeof mine) == 0);
-    }
-}
-
-/* Two passes over all elements are what is expected; ranks without elements hold NaN. */
-static void test_moments_are_those_of_all_elements(void **state)
-{
-    (void)state;
-    const cvy_mpi_limits pieces = {.elements = 2, .all_reduce_bytes_per_rank = 1 << 20};
-    for (int how = 0; how < MANNERS; how++) {
-        check_moments((manner)how);
-        cvy_mpi_set_limits(&pieces);
-        check_moments((manner)how);
-        cvy_mpi_set_limits(NULL);
-    }
-}
-
-static void test_moments_of_nothing_are_nothing(void **state)
-{
-    (void)state;
-    double moments[3] = {0.0, NAN, NAN};
-    CHECK(cvy_comm_all_reduce(world.comm, moments, 3, CVY_F64, CVY_REDUCE_MOMENTS) == CVY_OK);
-    CHECK(moments[0] == 0.0);
 }
 
 /* ---- several at once ---- */
@@ -212,7 +140,7 @@ static void test_transfers_under_way_at_once(void **state)
     cvy_mpi_set_limits(NULL);
 }
 
-/* Blocks of one size from and to each other rank in one go, as set-up does it. */
+/* Bytes in one call, as set-up moves them. */
 static void test_bytes_go_around(void **state)
 {
     (void)state;
@@ -228,6 +156,73 @@ static void test_bytes_go_around(void **state)
     }
     CHECK(cvy_comm_broadcast(world.comm, mine, sizeof mine, world.count - 1) == CVY_OK);
     CHECK(mine[0] == 'a' + world.count - 1);
+}
+
+/* ---- ends of what there is ---- */
+
+static cvy_transfer_spec make_spec(cvy_transfer_kind kind, const int64_t *count)
+{
+    static float from[MAX_RANKS * 8], to[MAX_RANKS * 8];
+    return (cvy_transfer_spec){.kind = kind, .dtype = CVY_F32, .source = from, .target = to, .count = count,
+                               .taken = count, .peer = world.rank};
+}
+
+/* Ranks whose share is nothing take part all the same. */
+static void test_nothing_is_moved_by_all(void **state)
+{
+    (void)state;
+    const int64_t none[MAX_RANKS] = {0};
+    for (int kind = 0; kind < CVY_TRANSFER_KINDS; kind++) {
+        cvy_transfer_spec spec = make_spec((cvy_transfer_kind)kind, none);
+        for (int how = 0; how < MANNERS; how++) {
+            int64_t before = cvy_comm_moved_bytes(world.comm);
+            move(world.comm, &spec, (manner)how);
+            CHECK(cvy_comm_moved_bytes(world.comm) == before);
+        }
+    }
+}
+
+/* Each allocation fails once, on this rank alone: the others do not notice. */
+static void test_a_transfer_that_finds_no_memory_is_none(void **state)
+{
+    (void)state;
+    const int64_t one[MAX_RANKS] = {1, 1, 1, 1, 1, 1, 1, 1};
+    for (int kind = 0; kind < CVY_TRANSFER_KINDS; kind++) {
+        cvy_transfer_spec spec = make_spec((cvy_transfer_kind)kind, one);
+        cvy_transfer *transfer = NULL;
+        cvy_status status = CVY_ERR_MEMORY;
+        int failed = 0;
+        for (; status != CVY_OK; failed++) {
+            cvy_memory_fail_after(failed);
+            status = cvy_transfer_create(world.comm, &spec, &transfer);
+            cvy_memory_fail_after(-1);
+            CHECK(status == CVY_OK ? transfer != NULL : status == CVY_ERR_MEMORY && !transfer);
+        }
+        CHECK(failed >= 3);
+        cvy_transfer_destroy(&transfer);
+    }
+}
+
+/* What the loop calls takes no memory of Convoy's. */
+static void test_moving_takes_no_memory(void **state)
+{
+    (void)state;
+    const int64_t five[MAX_RANKS] = {5, 5, 5, 5, 5, 5, 5, 5};
+    const cvy_mpi_limits pieces = {.elements = 2, .all_reduce_bytes_per_rank = 4};
+    cvy_mpi_set_limits(&pieces);
+    for (int kind = 0; kind <= CVY_TRANSFER_BROADCAST; kind++) {
+        cvy_transfer_spec spec = make_spec((cvy_transfer_kind)kind, five);
+        cvy_transfer *transfer = NULL;
+        spec.peer = 0;
+        CHECK(cvy_transfer_create(world.comm, &spec, &transfer) == CVY_OK);
+        int64_t before = cvy_memory_allocations();
+        for (int how = 0; how < MANNERS; how++) {
+            make(transfer, (manner)how);
+        }
+        CHECK(cvy_memory_allocations() == before);
+        cvy_transfer_destroy(&transfer);
+    }
+    cvy_mpi_set_limits(NULL);
 }
 
 /* ---- counted bytes ---- */
@@ -267,10 +262,11 @@ int main(void)
         cmocka_unit_test(test_groups_of_groups),
         cmocka_unit_test(test_wrong_calls_are_refused_before_others_wait),
         cmocka_unit_test(test_all_ranks_get_the_words_of_the_first_that_failed),
-        cmocka_unit_test(test_moments_are_those_of_all_elements),
-        cmocka_unit_test(test_moments_of_nothing_are_nothing),
         cmocka_unit_test(test_transfers_under_way_at_once),
         cmocka_unit_test(test_bytes_go_around),
+        cmocka_unit_test(test_nothing_is_moved_by_all),
+        cmocka_unit_test(test_a_transfer_that_finds_no_memory_is_none),
+        cmocka_unit_test(test_moving_takes_no_memory),
         cmocka_unit_test(test_moved_bytes_are_counted_as_schedules_count_them),
     };
     return cmocka_run_group_tests(tests, join_ranks, leave_ranks);

@@ -32,7 +32,8 @@ typedef struct thread_world {
 typedef struct thread_rank {
     thread_world *world;
     int rank;
-    cvy_comm comm;
+    cvy_comm *comm;
+    cvy_comm of_threads;
     void *context;
     void (*act)(struct thread_rank *rank);
 } thread_rank;
@@ -186,7 +187,8 @@ static inline void run_thread_ranks(int ranks, void (*act)(thread_rank *rank), v
     pthread_cond_init(&world.changed, NULL);
     for (int i = 0; i < ranks; i++) {
         rank[i] = (thread_rank){.world = &world, .rank = i, .context = context, .act = act};
-        rank[i].comm = (cvy_comm){.kind = &thread_comm_kind, .state = &rank[i]};
+        rank[i].of_threads = (cvy_comm){.kind = &thread_comm_kind, .state = &rank[i]};
+        rank[i].comm = &rank[i].of_threads;
         if (pthread_create(&thread[i], NULL, run_thread_rank, &rank[i]) != 0) {
             abort();
         }
