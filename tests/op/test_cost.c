@@ -287,6 +287,13 @@ static void test_hash_differs_with_other_parameters(void **state)
     add_hash(&known, &dropout);
     VARY(&known, dropout, params.dropout.probability, 0.25);
     VARY(&known, dropout, params.dropout.layer, 4);
+    cvy_op share = make(find_shape("dropout of a share"), CVY_PASS_FORWARD);
+    add_hash(&known, &share);
+    VARY(&known, share, params.dropout.whole[1], 2);
+    VARY(&known, share, params.dropout.first[3], 0);
+    VARY(&known, share, params.dropout.stretches.at[1].end, 20);
+    VARY(&known, share, params.dropout.stretched, 2);
+    VARY(&known, share, params.dropout.stretches.count, 0);
     cvy_op sgd = make(find_shape("sgd with momentum"), CVY_PASS_UPDATE);
     add_hash(&known, &sgd);
     VARY(&known, sgd, params.optimizer.momentum, 0.5);
