@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "convoy/comm.h"
 #include "convoy/model.h"
 #include "convoy/status.h"
 
@@ -101,13 +102,31 @@ typedef struct cvy_train_options {
                                        CVY_PREEMPTED, or CVY_STOPPED where there is nowhere to save; may be NULL. Give
                                        handlers a stack of their own (sigaltstack, SA_ONSTACK): a generated kernel may
                                        have the stack pointer point elsewhere */
+    cvy_comm *comm;               /**< joins the ranks of the run, whose options are alike but for this; borrowed;
+                                       NULL: one rank alone */
+    const char *strategy;         /**< how the work is cut over the ranks: serial, data, spatial, filter, channel,
+                                       alternating, pipeline, or axes of a mesh such as "sample=2,height=2"; NULL:
+                                       serial on one rank, data on several */
+    const char *plan;             /**< a plan file, as convoy plan --save writes it: its strategy, stages, cuts,
+                                       formats, recomputation and all that stands below hold in place of what is said
+                                       here; its model, batch, precision and optimizer must be those said here; NULL:
+                                       none */
+    const char *sync_norms;       /**< axes over which batch norms share their statistics, such as "height,width", or
+                                       "none"; NULL: those that share a sample: depth, height, width */
+    int64_t bucket_bytes;         /**< gradients that are exchanged at once, in the order backward makes them in; 0:
+                                       all */
+    bool overlap;                 /**< gradients are exchanged while backward goes on */
+    bool shard_optimizer;         /**< each rank along the sample axis keeps and updates its share of the optimizer's
+                                       state */
+    double timeout_s;             /**< a rank that says nothing for so long is lost */
 } cvy_train_options;
 
 #define CVY_TRAIN_OPTIONS_INIT                                                                              \
     {                                                                                                       \
         .batch = 64, .epochs = 1, .seed = 1, .optimizer = CVY_OPTIMIZE_MOMENTUM, .learning_rate = 0.01,     \
         .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .trust = 0.001, .step_epochs = 30,  \
-        .gamma = 0.1, .power = 1.0, .keep_checkpoints = 2, .timeline_steps = 10                             \
+        .gamma = 0.1, .power = 1.0, .keep_checkpoints = 2, .timeline_steps = 10, .bucket_bytes = 25000000,  \
+        .overlap = true, .timeout_s = 300.0                                                                 \
     }
 
 /** What is known once everything is set up. Valid during the call. */
@@ -118,7 +137,9 @@ typedef struct cvy_train_start {
     double learning_rate;            /**< base in force: scaled by the batch, where that was asked for */
     int64_t epochs;                  /**< asked for; 0 where `steps` rules */
     int64_t steps_total, first_step; /**< iterations when all is done; done already, by the run that is resumed */
-    int threads;
+    int ranks;
+    const char *strategy;            /**< how the work is cut over them, as asked for */
+    int threads;                     /**< of a rank */
     int cores;                       /**< that this process may use */
     int64_t tensor_bytes;            /**< all arenas: what the plan says */
     int64_t memory_by_role[8];       /**< bytes, as in `memory_names` */

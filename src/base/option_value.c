@@ -42,14 +42,15 @@ static cvy_status set_whole(const cvy_option *option, const char *where, const c
     errno = 0;
     long long number = strtoll(text, &end, 10);
     bool whole = end != text && !isspace((unsigned char)text[0]) && errno == 0;
-    if (option->type == CVY_OPTION_COUNT && whole && strcmp(end, "/rank") == 0) {
+    bool per_rank = option->type == CVY_OPTION_COUNT && whole && strcmp(end, "/rank") == 0;
+    if (per_rank) {
         end += strlen(end);
     }
     if (!whole || *end || (double)number < option->minimum || (double)number > option->maximum) {
         return fail_bounds(option, where,
                            option->type == CVY_OPTION_COUNT ? "a count (N or N/rank)" : "a whole number", text);
     }
-    int64_t value = number;
+    int64_t value = per_rank ? -number : number;
     memcpy(find_field(option, values), &value, sizeof value);
     return CVY_OK;
 }
@@ -138,6 +139,12 @@ static void print_real(double value, cvy_text *text)
     cvy_text_add(text, "%s", digits);
 }
 
+static void print_whole(const cvy_option *option, int64_t value, cvy_text *text)
+{
+    bool per_rank = option->type == CVY_OPTION_COUNT && value < 0;
+    cvy_text_add(text, "%lld%s", (long long)(per_rank ? -value : value), per_rank ? "/rank" : "");
+}
+
 bool cvy_option_print(const cvy_option *option, const void *values, cvy_text *text)
 {
     const void *field = get_field(option, values);
@@ -153,7 +160,7 @@ bool cvy_option_print(const cvy_option *option, const void *values, cvy_text *te
     case CVY_OPTION_INT:
     case CVY_OPTION_COUNT:
         memcpy(&whole, field, sizeof whole);
-        cvy_text_add(text, "%lld", (long long)whole);
+        print_whole(option, whole, text);
         return true;
     case CVY_OPTION_REAL:
         memcpy(&real, field, sizeof real);

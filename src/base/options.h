@@ -14,7 +14,7 @@
 typedef enum cvy_option_type {
     CVY_OPTION_FLAG,    /**< bool; off unless given; in files and variables yes/no, on the line --name or --name=no */
     CVY_OPTION_INT,     /**< int64_t within bounds */
-    CVY_OPTION_COUNT,   /**< int64_t with suffix: 64, 64/rank (there is one rank, so both say the same) */
+    CVY_OPTION_COUNT,   /**< int64_t with suffix: 64, or 64/rank, which becomes -64 */
     CVY_OPTION_REAL,    /**< double within bounds; never NaN or infinite */
     CVY_OPTION_TEXT,    /**< const char *; NULL where not given */
     CVY_OPTION_CHOICE,  /**< int, index into choices */

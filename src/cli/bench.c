@@ -7,31 +7,37 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "cli/decide.h"
 #include "cli/figures.h"
 #include "cli/json_output.h"
-#include "cli/options_common.h"
 #include "cli/profile_table.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 
 static const char *print_precision(const cli_options *options)
 {
     return options->precision == CLI_FP64 ? "fp64" : "fp32";
 }
 
+static const char *print_strategy(const cli_options *options)
+{
+    return options->strategy ? options->strategy : cli_ranks_count() == 1 ? "serial" : "data";
+}
+
 /* The keys are a contract with scripts. */
 static cvy_status print_json(const cli_options *options, const cvy_throughput *t)
 {
     return cli_json_print(json_pack(
-        "{s:s, s:s, s:i, s:i, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:o, s:o, s:o}", "model",
-        options->model, "strategy", options->strategy, "ranks", 1, "threads_per_rank", t->threads, "global_batch",
-        (json_int_t)t->batch, "precision", print_precision(options), "images_per_s", cli_json_number(t->images_per_s),
-        "iteration_s", cli_json_number(t->iteration_s), "floor_s", cli_json_number(t->floor_s), "forward_s",
-        cli_json_number(t->forward_s), "backward_s", cli_json_number(t->backward_s), "update_s",
-        cli_json_number(t->update_s), "communication_s", cli_json_number(t->communication_s), "peak_memory_bytes",
-        (json_int_t)t->peak_memory_bytes, "recompute_s", cli_json_number(t->recompute_s), "primitives_floor_s",
-        cli_json_number(t->primitives_floor_s), "iterations", (json_int_t)t->iterations, "measured_s",
-        cli_json_number(t->measured_s), "step_overhead_s", cli_json_number(t->step_overhead_s), "steps",
-        cli_json_steps(t->row, t->rows, t->measured_s)));
+        "{s:s, s:s, s:i, s:i, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:o, s:o, s:o}",
+        "model", options->model, "strategy", print_strategy(options), "ranks", cli_ranks_count(), "threads_per_rank",
+        t->threads, "global_batch", (json_int_t)t->batch, "precision", print_precision(options), "images_per_s",
+        cli_json_number(t->images_per_s), "iteration_s", cli_json_number(t->iteration_s), "floor_s",
+        cli_json_number(t->floor_s), "forward_s", cli_json_number(t->forward_s), "backward_s",
+        cli_json_number(t->backward_s), "update_s", cli_json_number(t->update_s), "communication_s",
+        cli_json_number(t->communication_s), "peak_memory_bytes", (json_int_t)t->peak_memory_bytes, "recompute_s",
+        cli_json_number(t->recompute_s), "primitives_floor_s", cli_json_number(t->primitives_floor_s), "iterations",
+        (json_int_t)t->iterations, "measured_s", cli_json_number(t->measured_s), "step_overhead_s",
+        cli_json_number(t->step_overhead_s), "steps", cli_json_steps(t->row, t->rows, t->measured_s)));
 }
 
 static void print_part(const char *name, double seconds, double iteration_s)
@@ -45,12 +51,16 @@ static void print_result(const cli_options *options, const cvy_throughput *t)
 {
     char unit[3][CVY_UNIT_TEXT];
     double parts_s = t->forward_s + t->recompute_s + t->backward_s + t->update_s + t->communication_s;
-    char parts[32] = "";
+    char parts[32] = "", ranks[256] = "";
     if (options->train.micro_batches > 1) {
         snprintf(parts, sizeof parts, " in %d parts", options->train.micro_batches);
     }
-    printf("%s: batch %" PRId64 "%s, %s, %d thread%s, %" PRId64 " iterations\n\n", options->model, t->batch, parts,
-           print_precision(options), t->threads, t->threads == 1 ? "" : "s", t->iterations);
+    if (cli_ranks_count() > 1) {
+        snprintf(ranks, sizeof ranks, "%d ranks (%.200s), ", cli_ranks_count(), print_strategy(options));
+    }
+    printf("%s: %sbatch %" PRId64 "%s, %s, %d thread%s%s, %" PRId64 " iterations\n\n", options->model, ranks, t->batch,
+           parts, print_precision(options), t->threads, t->threads == 1 ? "" : "s", *ranks ? " a rank" : "",
+           t->iterations);
     printf("images/s        %s\n", cli_print_rate(t->images_per_s, unit[0]));
     printf("iteration       %s (median; quartiles %s to %s)\n", cvy_print_seconds(t->iteration_s, unit[0]),
            cvy_print_seconds(t->iteration_quartile_s[0], unit[1]),
@@ -90,32 +100,53 @@ static cvy_status measure(const cli_options *options, const cvy_model *model, cv
     return cvy_measure_throughput(model, &options->train, &observer, &effort, throughput_out);
 }
 
+/* From the line to options that are whole but for a strategy that is still to be found. */
+static cvy_status read_line(const cli_command *command, int argc, char **argv, cli_options *options,
+                            cvy_parsed_options *parsed, cli_decision *decision)
+{
+    CVY_TRY(cli_parse(command, argc, argv, options, parsed));
+    if (parsed->help) {
+        return CVY_OK;
+    }
+    CVY_TRY(cli_decide_plan(command, argc, argv, options, parsed, decision));
+    if (parsed->operands) {
+        options->model = parsed->operand[0];
+    }
+    CVY_REQUIRE(options->model, CVY_ERR_INPUT,
+                "convoy bench needs a model: convoy bench MODEL; see convoy model --list");
+    return CVY_OK;
+}
+
+static cvy_status bench_model(const cli_options *options, const cvy_model *model)
+{
+    cvy_throughput throughput = {0};
+    cvy_memory_keep();
+    cvy_status status = measure(options, model, &throughput);
+    if (status == CVY_OK && options->json) {
+        status = print_json(options, &throughput);
+    } else if (status == CVY_OK) {
+        print_result(options, &throughput);
+    }
+    cvy_throughput_clear(&throughput);
+    return status;
+}
+
 static cvy_status run_bench(const cli_command *command, int argc, char **argv)
 {
     cli_options options = cli_options_init;
-    cvy_parsed_options parsed;
+    cvy_parsed_options parsed = {.operands = 0};
+    cli_decision decision = {.strategy = ""};
     cvy_model *model = NULL;
-    cvy_throughput throughput = {0};
-    cvy_status status = cli_parse(command, argc, argv, &options, &parsed);
-    if (status != CVY_OK || parsed.help) {
-        goto done;
+    cvy_status status = read_line(command, argc, argv, &options, &parsed, &decision);
+    if (!parsed.help) {
+        status = status == CVY_OK ? cvy_model_open(options.model, &model) : status;
+        status = cli_decide_strategy(status, model, &options, &decision);
     }
-    if (parsed.operands) {
-        options.model = parsed.operand[0];
+    if (status == CVY_OK && !parsed.help) {
+        status = bench_model(&options, model);
     }
-    CVY_REQUIRE_GOTO(status, done, options.model, CVY_ERR_INPUT,
-                     "convoy bench needs a model: convoy bench MODEL; see convoy model --list");
-    cvy_memory_keep();
-    CVY_TRY_GOTO(status, done, cvy_model_open(options.model, &model));
-    CVY_TRY_GOTO(status, done, measure(&options, model, &throughput));
-    if (options.json) {
-        status = print_json(&options, &throughput);
-    } else {
-        print_result(&options, &throughput);
-    }
-done:
-    cvy_throughput_clear(&throughput);
     cvy_model_destroy(&model);
+    cli_decision_clear(&decision);
     cvy_parsed_options_clear(&parsed);
     return status;
 }
@@ -128,5 +159,6 @@ const cli_command cli_bench = {
     .summary = "Measure the throughput of training on random data",
     .examples = "  convoy bench resnet50 --batch 32\n"
                 "  convoy bench lenet5 --threads 1 --iterations 200 --json\n",
+    .on_all_ranks = true,
     .run = run_bench,
 };

@@ -10,9 +10,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "cli/decide.h"
 #include "cli/figures.h"
 #include "cli/json_output.h"
-#include "cli/options_common.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 
@@ -46,13 +46,11 @@ static void print_result(const cli_options *options, const cvy_evaluation *evalu
            cli_print_rate(evaluation->images_per_s, unit[1]));
 }
 
-static cvy_status evaluate_model(const cli_options *options)
+static cvy_status evaluate_model(const cli_options *options, const cvy_model *model)
 {
     cli_progress progress;
     const cvy_train_observer observer = {.context = &progress, .progress = handle_progress};
-    cvy_model *model = NULL;
     cvy_evaluation evaluation = {0};
-    CVY_TRY(cvy_model_open(options->model, &model));
     cli_progress_init(options->quiet, &progress);
     cvy_status status = cvy_evaluate(model, options->checkpoint, &options->train, &observer, &evaluation);
     cli_progress_clear(&progress);
@@ -61,7 +59,6 @@ static cvy_status evaluate_model(const cli_options *options)
     } else if (status == CVY_OK) {
         print_result(options, &evaluation);
     }
-    cvy_model_destroy(&model);
     return status;
 }
 
@@ -97,33 +94,49 @@ static cvy_status load_run(const char *run, const cli_command *command, int argc
     return CVY_OK;
 }
 
+/* From the line to whole options. */
+static cvy_status read_line(const cli_command *command, int argc, char **argv, cli_options *options,
+                            cvy_parsed_options parsed[2])
+{
+    CVY_TRY(cli_parse(command, argc, argv, options, &parsed[0]));
+    if (parsed[0].help) {
+        return CVY_OK;
+    }
+    char *run = parsed[0].operands ? find_run(parsed[0].operand[0]) : NULL;
+    cvy_status status = run ? load_run(run, command, argc, argv, options, parsed) : CVY_OK;
+    if (!run && parsed[0].operands) {
+        options->model = parsed[0].operand[0];
+    }
+    free(run);
+    CVY_TRY(status);
+    CVY_REQUIRE(options->model, CVY_ERR_INPUT,
+                "convoy eval needs a run, or a model with weights and data; see convoy eval --help");
+    CVY_REQUIRE(options->checkpoint, CVY_ERR_INPUT,
+                "convoy eval needs weights: %s holds no config.yaml of a run, and no --checkpoint is given",
+                options->model);
+    CVY_REQUIRE(options->train.data, CVY_ERR_INPUT,
+                "convoy eval needs data: --data with a folder, or digits, random or cosmo");
+    return CVY_OK;
+}
+
 static cvy_status run_eval(const cli_command *command, int argc, char **argv)
 {
     cli_options options = cli_options_init;
     cvy_parsed_options parsed[2] = {{.operands = 0}};
-    char *run = NULL;
-    cvy_status status = cli_parse(command, argc, argv, &options, &parsed[0]);
-    if (status != CVY_OK || parsed[0].help) {
-        goto done;
+    cli_decision decision = {.strategy = ""};
+    cvy_model *model = NULL;
+    cvy_status status = read_line(command, argc, argv, &options, parsed);
+    if (!parsed[0].help) {
+        status = status == CVY_OK ? cvy_model_open(options.model, &model) : status;
+        status = cli_decide_strategy(status, model, &options, &decision);
     }
-    run = parsed[0].operands ? find_run(parsed[0].operand[0]) : NULL;
-    if (run) {
-        CVY_TRY_GOTO(status, done, load_run(run, command, argc, argv, &options, parsed));
-    } else if (parsed[0].operands) {
-        options.model = parsed[0].operand[0];
+    if (status == CVY_OK && !parsed[0].help) {
+        cvy_memory_keep();
+        options.train.stop = cli_catch_signals();
+        status = evaluate_model(&options, model);
     }
-    CVY_REQUIRE_GOTO(status, done, options.model, CVY_ERR_INPUT,
-                     "convoy eval needs a run, or a model with weights and data; see convoy eval --help");
-    CVY_REQUIRE_GOTO(status, done, options.checkpoint, CVY_ERR_INPUT,
-                     "convoy eval needs weights: %s holds no config.yaml of a run, and no --checkpoint is given",
-                     options.model);
-    CVY_REQUIRE_GOTO(status, done, options.train.data, CVY_ERR_INPUT,
-                     "convoy eval needs data: --data with a folder, or digits, random or cosmo");
-    cvy_memory_keep();
-    options.train.stop = cli_catch_signals();
-    status = evaluate_model(&options);
-done:
-    free(run);
+    cvy_model_destroy(&model);
+    cli_decision_clear(&decision);
     cvy_parsed_options_clear(&parsed[0]);
     cvy_parsed_options_clear(&parsed[1]);
     return status;
@@ -140,5 +153,6 @@ const cli_command cli_eval = {
     .examples = "  convoy eval run\n"
                 "  convoy eval run/checkpoints/step-00001000\n"
                 "  convoy eval lenet5 --checkpoint lenet5.safetensors --data mnist/ --json\n",
+    .on_all_ranks = true,
     .run = run_eval,
 };

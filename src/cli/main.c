@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/ranks.h"
 #include "cli/terminal.h"
 #include "convoy/version.h"
 
@@ -48,7 +49,7 @@ static cvy_status run_command(const char *name, int argc, char **argv)
     }
     snprintf(program, sizeof program, "convoy %s", command->name);
     argv[0] = program;
-    return command->run(command, argc, argv);
+    return command->on_all_ranks || cli_ranks_speak() ? command->run(command, argc, argv) : CVY_OK;
 }
 
 static cvy_status run(int argc, char **argv)
@@ -71,7 +72,7 @@ static cvy_status run(int argc, char **argv)
     }
     CVY_REQUIRE(word[0] != '-', CVY_ERR_INPUT, "the command comes first, found '%.60s'; see convoy help", word);
     cli_select_options(CLI_ALL, all);
-    CVY_TRY(cvy_options_check_environment(all));
+    CVY_TRY(cli_ranks_agree(cvy_options_check_environment(all)));
     return run_command(word, argc - 1, argv + 1);
 }
 
@@ -88,13 +89,16 @@ static void fill_closed_streams(void)
 int main(int argc, char **argv)
 {
     fill_closed_streams();
-    cvy_status status = run(argc, argv);
+    cvy_status status = cli_ranks_join();
+    status = status == CVY_OK ? run(argc, argv) : status;
     if (status == CVY_OK && (fflush(stdout) != 0 || ferror(stdout))) {
         status = cvy_fail(CVY_ERR_IO, "standard output: the result could not be written");
     }
+    status = status == CVY_ERR_RANK ? status : cli_ranks_agree(status); /* a rank that is lost agrees to nothing */
     if (status != CVY_OK && status != CVY_PREEMPTED) {
         fflush(stdout);
         cli_print_error(cvy_error_message());
     }
+    cli_ranks_leave();
     return cvy_status_exit_code(status);
 }

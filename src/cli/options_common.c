@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "oracle/search.h"
+#include "cli/decide.h"
+#include "cli/planning.h"
+#include "cli/ranks.h"
 
 static const char *const optimizers[] = {
     [CVY_OPTIMIZE_SGD] = "sgd",           [CVY_OPTIMIZE_MOMENTUM] = "momentum",
@@ -57,6 +59,8 @@ enum {
     TE = T | CLI_EVAL,
     TEB = TE | CLI_BENCH,
     TB = T | CLI_BENCH,
+    TBV = TB | CLI_VERIFY,
+    RUNS = TEB | CLI_VERIFY,
     WF = CLI_WHY | CLI_FITS,
     P = CLI_PLAN | CLI_RANKS_FOR | WF,
     PC = P | CLI_COMPARE,
@@ -140,8 +144,9 @@ static const row rows[] = {
     {TB, {CHOICE("recompute", recompute, recomputes, "WHAT", "Activations that backward makes again rather than "
                  "finding them kept, with the same results: cheap drops norms, activations, sums, concats and "
                  "poolings, all everything between layers that the plan chooses")}},
-    {TEB, {WHOLE("micro-batches", micro_batches, 1, 1 << 20, "Parts that each batch goes through in, their gradients "
-                 "summed for one update"), .aliases = "accumulate grad-accum-steps"}},
+    {TEB, {WHOLE("micro-batches", micro_batches, 0, 1 << 20, "Parts that each batch goes through in, their gradients "
+                 "summed for one update; 0: as many as the strategy says, or 1"),
+           .aliases = "accumulate grad-accum-steps"}},
 
     {P, {CHOICE("recompute", plan.recompute, plan_recomputes, "WHAT", "Activations that backward makes again rather "
                 "than finding them kept, as in convoy train; auto: as is best with --strategy auto, else none")}},
@@ -149,8 +154,8 @@ static const row rows[] = {
                "--strategy; where not given, as is best"), .aliases = "accumulate grad-accum-steps"}},
     {P, {TEXT("max-memory", plan.max_memory, "SIZE", "Memory that a rank may take, such as 12GB; where not given, what "
               "the device has")}},
-    {PC, {FLAG("shard-optimizer", plan.shard_optimizer, "Each rank along the sample axis keeps and updates its share "
-               "of the optimizer's state")}},
+    {PC | TBV, {FLAG("shard-optimizer", plan.shard_optimizer, "Each rank along the sample axis keeps and updates its "
+                     "share of the optimizer's state")}},
 
     HEADING("Machine"),
     {P, {.letter = 'm', TEXT("machine", plan.machine, "MACHINE", "Machine to plan for: a name of convoy plan "
@@ -166,10 +171,13 @@ static const row rows[] = {
          .aliases = "amp-dtype"}},
     {CLI_PLAN | CLI_RANKS_FOR, {CHOICE("objective", plan.objective, cvy_objective_names, "WHAT", "What is best: least "
                                        "time or memory or price of an iteration")}},
-    {PC, {TEXT("norm-axes", plan.norm_axes, "LIST", "Axes over which batch norms share their statistics, such as "
-               "height,width, or none; where not given, those that share a sample")}},
+    {PC | RUNS, {TEXT("norm-axes", plan.norm_axes, "LIST", "Axes over which batch norms share their statistics, such "
+                      "as height,width, or none; where not given, those that share a sample")}},
     {PC, {TEXT("bucket", plan.bucket, "SIZE", "Gradients that are exchanged at once, such as 25MB; where not given, as "
                "the machine file says")}},
+    {TBV, {TEXT("bucket", plan.bucket, "SIZE", "Gradients that are exchanged at once, such as 1MB; where not given, "
+                "25MB")}},
+    {TBV, {FLAG("no-overlap", no_overlap, "Exchange gradients between steps of backward rather than beside them")}},
     {CLI_PLAN | CLI_RANKS_FOR, {TEXT("price", plan.price, "PRICE", "Of a device, such as 2.5USD/h; where not given, as "
                                      "the machine file says")}},
     {CLI_RANKS_FOR, {REAL("hours", plan.hours, 1e-6, MANY, "Time that the training may take")}},
@@ -190,7 +198,15 @@ static const row rows[] = {
                                   "convoy in $XDG_CACHE_HOME or ~/.cache")}},
     {TEB, {CHOICE("precision", precision, precisions, "TYPE", "Floating type, fp64 on backend ref alone"),
            .aliases = "amp-dtype"}},
-    {TB, {TEXT("strategy", strategy, "STRATEGY", "How the work is cut over ranks; this version has serial alone")}},
+    {RUNS, {.letter = 's', TEXT("strategy", strategy, "STRATEGY", "How the work is cut over the ranks: auto, serial, "
+                                "data, spatial, filter, channel, alternating, pipeline, or axes of a mesh such as "
+                                "sample=2,height=2; where not given, data, and serial on one rank")}},
+    {TBV & ~CLI_SAVED, {TEXT("plan", train.plan, "FILE", "Run as a plan file of convoy plan --save has decided, with "
+                             "its model, batch, precision and all")}},
+    {RUNS & ~CLI_SAVED, {.letter = 'm', TEXT("machine", plan.machine, "MACHINE", "Machine that --strategy auto reckons "
+                                             "with: a name of convoy plan --list-machines, or a file; where not given, "
+                                             CLI_DEFAULT_MACHINE)}},
+    {RUNS, {REAL("timeout", train.timeout_s, 1, 1e6, "Seconds after which a rank that says nothing is lost")}},
     {CLI_BENCH, {WHOLE("iterations", iterations, 1, 1e9, "Iterations to measure"), .aliases = "num-bench-iter"}},
     {CLI_BENCH, {WHOLE("warmup", warmup, 0, 1e9, "Iterations before those that are measured"),
                  .aliases = "num-warm-iter"}},
@@ -235,8 +251,8 @@ _Static_assert(sizeof(cvy_optimizer_name) == sizeof(int) && sizeof(cvy_rate_kind
                sizeof(cli_precision) == sizeof(int), "a choice is written as an int");
 
 const cli_options cli_options_init = {
-    .train = CVY_TRAIN_OPTIONS_INIT, .strategy = "serial", .keep_checkpoints = 2, .warmup = 3, .iterations = 20,
-    .data_threads = 1, .micro_batches = 1,
+    .train = CVY_TRAIN_OPTIONS_INIT, .keep_checkpoints = 2, .warmup = 3, .iterations = 20,
+    .data_threads = 1,
     .plan = {.batch = "32/rank", .strategy = "auto", .precision = CVY_PRECISION_FP32, .epochs = 1},
 };
 
@@ -270,13 +286,28 @@ static void find_cache(cli_options *options)
     options->train.cache = known && bytes < (int)sizeof options->cache ? options->cache : NULL;
 }
 
+/* How the ranks that there are divide the work. */
+static cvy_status complete_parallel(cli_options *options)
+{
+    enum { MOST_SAMPLES = 1 << 24 };
+    cvy_train_options *train = &options->train;
+    train->comm = cli_ranks_comm();
+    train->strategy = options->strategy;
+    train->sync_norms = options->plan.norm_axes;
+    train->shard_optimizer = options->plan.shard_optimizer;
+    train->overlap = !options->no_overlap;
+    train->batch = train->batch < 0 ? -train->batch * cli_ranks_count() : train->batch; /* below 0: of each rank */
+    CVY_REQUIRE(train->batch <= MOST_SAMPLES, CVY_ERR_INPUT, "--batch: expected at most %d samples of all ranks "
+                "together, found %lld", MOST_SAMPLES, (long long)train->batch);
+    options->quiet = options->quiet || !cli_ranks_speak();
+    return cli_parse_size("bucket", options->plan.bucket, &train->bucket_bytes);
+}
+
 /* What the library's struct says in types of its own. */
 static cvy_status complete_options(cli_options *options)
 {
-    CVY_REQUIRE(strcmp(options->strategy, "serial") == 0, CVY_ERR_UNSUPPORTED,
-                "--strategy %.60s: training on several ranks is not in this version; there is serial",
-                options->strategy);
     cvy_train_options *train = &options->train;
+    CVY_TRY(complete_parallel(options));
     train->threads = (int)options->threads;
     train->data_threads = (int)options->data_threads;
     train->keep_checkpoints = (int)options->keep_checkpoints;

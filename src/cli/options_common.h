@@ -22,7 +22,8 @@ enum {
     CLI_FITS = 512,
     CLI_RANKS_FOR = 1024,
     CLI_COMPARE = 2048,
-    CLI_ALL = 4095
+    CLI_VERIFY = 4096,
+    CLI_ALL = 8191
 };
 
 typedef enum cli_precision { CLI_FP32, CLI_FP64 } cli_precision;
@@ -46,7 +47,7 @@ typedef struct cli_options {
     char cache[4096]; /**< room for the default of train.cache */
     cli_precision precision;
     cli_plan_options plan;
-    bool json, quiet, log_view, list, kernels, primitives;
+    bool json, quiet, log_view, list, kernels, primitives, no_overlap;
 } cli_options;
 
 /** Every option as it is when nobody says otherwise. */
@@ -58,6 +59,7 @@ typedef struct cli_command {
     const char *usage;            /**< the forms of its line, as in cvy_command_options */
     int max_operands;
     unsigned rows;                /**< CLI_… */
+    bool on_all_ranks;            /**< all ranks of a launcher run it together; else the first does, for all */
     const char *summary, *examples;
     cvy_status (*run)(const struct cli_command *command, int argc, char **argv);
 } cli_command;

@@ -32,7 +32,7 @@ cvy_status cli_parse_batch(const char *text, int64_t ranks, int64_t *batch_out, 
     return CVY_OK;
 }
 
-static cvy_status parse_size(const char *option, const char *text, int64_t *bytes_out)
+cvy_status cli_parse_size(const char *option, const char *text, int64_t *bytes_out)
 {
     char word[CVY_WORD_TEXT];
     double bytes = 0.0;
@@ -61,25 +61,6 @@ static cvy_status parse_price(const char *text, double *usd_per_h)
     return CVY_OK;
 }
 
-/* "height,width"; "none" is no axis. */
-static cvy_status parse_axes(const char *text, unsigned *axes_out)
-{
-    unsigned axes = 0;
-    for (const char *at = text; at && strcmp(text, "none") != 0;) {
-        char word[32], shown[CVY_WORD_TEXT];
-        cvy_axis axis;
-        size_t length = strcspn(at, ",");
-        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), at);
-        CVY_REQUIRE(cvy_axis_find(word, &axis) && axis != CVY_AXIS_STAGE && axis != CVY_AXIS_CHANNEL, CVY_ERR_INPUT,
-                    "--norm-axes: found '%s', expected none, or of sample,depth,height,width",
-                    cvy_print_word(word, shown));
-        axes |= CVY_AXIS_BIT(axis);
-        at = at[length] ? at + length + 1 : NULL;
-    }
-    *axes_out = axes;
-    return CVY_OK;
-}
-
 cvy_status cli_parse_oracle_options(const cli_options *options, cvy_oracle_options *oracle_out)
 {
     cvy_oracle_options oracle = {.precision = (cvy_precision)options->plan.precision,
@@ -91,8 +72,8 @@ cvy_status cli_parse_oracle_options(const cli_options *options, cvy_oracle_optio
                                  .bucket_bytes = -1};
     (void)cvy_optimizer_find(cvy_optimizer_names[options->train.optimizer], options->train.momentum,
                              &oracle.optimizer); /* the option's choices are these names */
-    CVY_TRY(parse_axes(options->plan.norm_axes, &oracle.norm_axes));
-    CVY_TRY(parse_size("bucket", options->plan.bucket, &oracle.bucket_bytes));
+    CVY_TRY(cvy_norm_axes_parse(options->plan.norm_axes ? options->plan.norm_axes : "none", &oracle.norm_axes));
+    CVY_TRY(cli_parse_size("bucket", options->plan.bucket, &oracle.bucket_bytes));
     *oracle_out = oracle;
     return CVY_OK;
 }
@@ -150,7 +131,7 @@ static cvy_status open_machine(const cli_command *command, cli_problem *problem)
     keep_memory();
     CVY_REQUIRE(text, CVY_ERR_INPUT,
                 "convoy %s needs a machine: --machine NAME or FILE; see convoy plan --list-machines", command->name);
-    CVY_TRY(parse_size("max-memory", problem->options->plan.max_memory, &memory_bytes));
+    CVY_TRY(cli_parse_size("max-memory", problem->options->plan.max_memory, &memory_bytes));
     CVY_TRY(cvy_machine_open(text, &problem->machine));
     problem->machine_text = text;
     problem->price_usd_per_h = problem->machine->device.price_usd_per_h;

@@ -51,6 +51,9 @@ cvy_status cli_problem_run(const cli_command *command, int argc, char **argv, in
 /** Read "4096" or "32/rank"; @p per_rank_out may be NULL. @retval CVY_ERR_INPUT */
 cvy_status cli_parse_batch(const char *text, int64_t ranks, int64_t *batch_out, bool *per_rank_out);
 
+/** Read "25MB" of an option; nothing is changed where it is NULL. @retval CVY_ERR_INPUT */
+cvy_status cli_parse_size(const char *option, const char *text, int64_t *bytes_out);
+
 /** Read a strategy for a number of ranks, with --micro-batches. @retval CVY_ERR_INPUT */
 cvy_status cli_parse_strategy(const cli_problem *problem, const char *text, int64_t ranks,
                               cvy_strategy *strategy_out);

@@ -26,8 +26,15 @@ int cli_columns(FILE *stream)
     return ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
 }
 
+static bool silent;
+
+void cli_silence(void) { silent = true; }
+
 static void print_labelled(const char *colour, const char *label, const char *words)
 {
+    if (silent) {
+        return;
+    }
     bool coloured = cli_has_colour(stderr);
     fprintf(stderr, "%s%s:%s %s\n", coloured ? colour : "", label, coloured ? "\033[0m" : "", words);
 }

@@ -14,6 +14,9 @@ bool cli_has_colour(FILE *stream);
 /** Columns of the terminal; 100 where unknown. */
 int cli_columns(FILE *stream);
 
+/** Print no more errors and warnings: another rank of the run speaks. */
+void cli_silence(void);
+
 /** Print "LABEL: words" as one line on standard error; errors in red, warnings in yellow, where there is colour. */
 void cli_print_error(const char *words);
 void cli_print_warning(const char *words);

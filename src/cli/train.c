@@ -5,8 +5,9 @@
 #include "base/memory.h"
 #include "base/option_value.h"
 #include "base/text.h"
-#include "cli/options_common.h"
+#include "cli/decide.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/signals.h"
 #include "cli/train_report.h"
 
@@ -24,7 +25,7 @@ static void handle_start(void *context, const cvy_train_start *start)
     training *t = context;
     t->epochs = start->epochs;
     cli_print_start(&t->progress, start);
-    if (t->options->train.out) {
+    if (t->options->train.out && cli_ranks_speak()) {
         t->saved = cli_save_run(t->options->train.out, t->options);
         if (t->saved != CVY_OK) {
             cli_progress_warn(&t->progress, cvy_error_message());
@@ -63,7 +64,7 @@ static void handle_warning(void *context, const char *line)
     cli_progress_warn(&t->progress, line);
 }
 
-static cvy_status train_model(const cli_options *options)
+static cvy_status train_model(const cli_options *options, const cvy_model *model)
 {
     training t = {.options = options};
     const cvy_train_observer observer = {.context = &t,
@@ -73,9 +74,7 @@ static cvy_status train_model(const cli_options *options)
                                          .epoch = handle_epoch,
                                          .checkpoint = handle_checkpoint,
                                          .warning = handle_warning};
-    cvy_model *model = NULL;
     cvy_train_result result = {0};
-    CVY_TRY(cvy_model_open(options->model, &model));
     cli_progress_init(options->quiet, &t.progress);
     cvy_status status = cvy_train(model, &options->train, &observer, &result);
     cli_progress_clear(&t.progress);
@@ -93,7 +92,6 @@ static cvy_status train_model(const cli_options *options)
         status = printed == CVY_OK ? status : printed;
     }
     cvy_train_result_clear(&result);
-    cvy_model_destroy(&model);
     return status;
 }
 
@@ -154,28 +152,48 @@ static cvy_status resume_options(const cli_command *command, int argc, char **ar
     return compare_with_run(&run, options);
 }
 
+/* From the line to options that are whole but for a strategy that is still to be found. */
+static cvy_status read_line(const cli_command *command, int argc, char **argv, cli_options *options,
+                            cvy_parsed_options parsed[2], cli_decision *decision)
+{
+    CVY_TRY(cli_parse(command, argc, argv, options, &parsed[0]));
+    if (parsed[0].help) {
+        return CVY_OK;
+    }
+    CVY_REQUIRE(!options->train.resume || !options->train.plan, CVY_ERR_INPUT,
+                "--resume goes on as the plan of the run says: --plan is for one that begins");
+    if (options->train.resume) {
+        CVY_TRY(resume_options(command, argc, argv, options, parsed));
+    }
+    CVY_TRY(cli_decide_plan(command, argc, argv, options, &parsed[0], decision));
+    if (parsed[0].operands) {
+        options->model = parsed[0].operand[0];
+    }
+    CVY_REQUIRE(options->model, CVY_ERR_INPUT,
+                "convoy train needs a model: convoy train MODEL --data DIR|NAME; see convoy model --list");
+    CVY_REQUIRE(options->train.data, CVY_ERR_INPUT,
+                "convoy train needs data: --data with a folder, or digits, random or cosmo");
+    return CVY_OK;
+}
+
 static cvy_status run_train(const cli_command *command, int argc, char **argv)
 {
     cli_options options = cli_options_init;
     cvy_parsed_options parsed[2] = {{.operands = 0}};
-    cvy_status status = cli_parse(command, argc, argv, &options, &parsed[0]);
-    if (status != CVY_OK || parsed[0].help) {
-        goto done;
+    cli_decision decision = {.strategy = ""};
+    cvy_model *model = NULL;
+    cvy_status status = read_line(command, argc, argv, &options, parsed, &decision);
+    if (!parsed[0].help) {
+        status = status == CVY_OK ? cvy_model_open(options.model, &model) : status;
+        status = cli_decide_strategy(status, model, &options, &decision);
     }
-    if (options.train.resume) {
-        CVY_TRY_GOTO(status, done, resume_options(command, argc, argv, &options, parsed));
+    if (status == CVY_OK && !parsed[0].help) {
+        cvy_memory_keep();
+        options.train.stop = cli_catch_signals();
+        status = train_model(&options, model);
     }
-    if (parsed[0].operands) {
-        options.model = parsed[0].operand[0];
-    }
-    CVY_REQUIRE_GOTO(status, done, options.model, CVY_ERR_INPUT,
-                     "convoy train needs a model: convoy train MODEL --data DIR|NAME; see convoy model --list");
-    CVY_REQUIRE_GOTO(status, done, options.train.data, CVY_ERR_INPUT,
-                     "convoy train needs data: --data with a folder, or digits, random or cosmo");
-    cvy_memory_keep();
-    options.train.stop = cli_catch_signals();
-    status = train_model(&options);
-done:
+    cvy_model_destroy(&model);
+    cli_decision_clear(&decision);
     cvy_parsed_options_clear(&parsed[0]);
     cvy_parsed_options_clear(&parsed[1]);
     return status;
@@ -191,6 +209,8 @@ const cli_command cli_train = {
     .summary = "Train a model",
     .examples = "  convoy train lenet5 --data digits --epochs 3 --out run\n"
                 "  convoy train resnet18:classes=10,size=32 --data cifar/ --schedule cosine\n"
-                "  convoy train --resume run --epochs 20\n",
+                "  convoy train --resume run --epochs 20\n"
+                "  mpiexec -n 4 convoy train vgg16 --data images/ --strategy auto\n",
+    .on_all_ranks = true,
     .run = run_train,
 };

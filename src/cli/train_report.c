@@ -54,20 +54,23 @@ static void warn_of_binding(cli_progress *progress, const cvy_train_start *start
 
 void cli_print_start(cli_progress *progress, const cvy_train_start *start)
 {
-    char count[2][CVY_UNIT_TEXT], parts[48] = "", epochs[48] = "";
+    char count[2][CVY_UNIT_TEXT], parts[48] = "", epochs[48] = "", ranks[320] = "";
     if (start->micro_batches > 1) {
         snprintf(parts, sizeof parts, " in %d parts", start->micro_batches);
     }
     if (start->epochs > 0) {
         snprintf(epochs, sizeof epochs, ", %" PRId64 " epoch%s", start->epochs, start->epochs == 1 ? "" : "s");
     }
+    if (start->ranks > 1) {
+        snprintf(ranks, sizeof ranks, " over %d ranks (%.255s)", start->ranks, start->strategy);
+    }
     cli_progress_log(progress, "convoy %s", CVY_VERSION);
     cli_progress_log(progress, "  model     %s, %s parameters", start->model,
                      cvy_print_count(start->parameters, count[0]));
     cli_progress_log(progress, "  data      %s, %s training and %s test samples", start->data,
                      cvy_print_count(start->train_samples, count[0]), cvy_print_count(start->test_samples, count[1]));
-    cli_progress_log(progress, "  training  batch %s%s%s, %s steps, learning rate %.6g",
-                     cvy_print_count(start->batch, count[0]), parts, epochs,
+    cli_progress_log(progress, "  training  batch %s%s%s%s, %s steps, learning rate %.6g",
+                     cvy_print_count(start->batch, count[0]), ranks, parts, epochs,
                      cvy_print_count(start->steps_total, count[1]), start->learning_rate);
     cli_progress_log(progress, "  compute   backend %s, %d thread%s on %d core%s, %d format change%s an iteration",
                      start->backend, start->threads, start->threads == 1 ? "" : "s", start->cores,

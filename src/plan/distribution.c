@@ -164,14 +164,29 @@ static cvy_status divide_stages(cvy_distribution *d, const int *given)
     return CVY_OK;
 }
 
+static cvy_status keep_choices(cvy_distribution *d, const cvy_layer_choice *choices)
+{
+    const size_t layers = (size_t)d->model->layers;
+    if (!choices) {
+        return CVY_OK;
+    }
+    d->choices = cvy_calloc(layers, sizeof *choices);
+    if (!d->choices) {
+        return CVY_ERR_MEMORY;
+    }
+    memcpy(d->choices, choices, layers * sizeof *choices);
+    return CVY_OK;
+}
+
 static cvy_status divide(cvy_distribution *d, const cvy_distribution_options *options)
 {
     static const cvy_layer_choice open = {.cut = -1, .space = CVY_AXIS_SPACE};
     CVY_TRY(check_batch(d));
     CVY_TRY(divide_stages(d, options->stages));
     divide_source(d);
+    CVY_TRY(keep_choices(d, options->choices));
     for (int i = 1; i < d->model->layers; i++) {
-        divide_layer(d, i, options->choices ? &options->choices[i] : &open);
+        divide_layer(d, i, d->choices ? &d->choices[i] : &open);
     }
     join_sums(d);
     return check_axes(d);
@@ -204,6 +219,7 @@ void cvy_distribution_destroy(cvy_distribution **distribution)
     if (distribution && *distribution) {
         cvy_free((*distribution)->layer);
         cvy_free((*distribution)->stages);
+        cvy_free((*distribution)->choices);
         cvy_free(*distribution);
         *distribution = NULL;
     }

@@ -68,6 +68,7 @@ typedef struct cvy_distribution {
     cvy_distribution_options options; /**< its borrowed arrays are gone */
     cvy_layer_distribution *layer;    /**< one for each layer of the model */
     int *stages;                      /**< first layer of each stage, then all layers */
+    cvy_layer_choice *choices;        /**< as given, one for each layer; NULL: all was open */
 } cvy_distribution;
 
 /**

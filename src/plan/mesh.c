@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/text.h"
 
 static const char *const axis_names[CVY_AXES] = {"stage", "sample", "depth", "height", "width", "channel"};
 
@@ -24,6 +25,24 @@ bool cvy_axis_find(const char *name, cvy_axis *axis_out)
         }
     }
     return false;
+}
+
+cvy_status cvy_norm_axes_parse(const char *text, unsigned *axes_out)
+{
+    unsigned axes = 0;
+    for (const char *at = text; at && strcmp(text, "none") != 0;) {
+        char word[32], shown[CVY_WORD_TEXT];
+        cvy_axis axis;
+        size_t length = strcspn(at, ",");
+        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), at);
+        CVY_REQUIRE(cvy_axis_find(word, &axis) && axis != CVY_AXIS_STAGE && axis != CVY_AXIS_CHANNEL, CVY_ERR_INPUT,
+                    "--norm-axes: found '%s', expected none, or of sample,depth,height,width",
+                    cvy_print_word(word, shown));
+        axes |= CVY_AXIS_BIT(axis);
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    *axes_out = axes;
+    return CVY_OK;
 }
 
 /* Axes that are used as @p order has them, then the others, whose places mean nothing, in canonical order. */

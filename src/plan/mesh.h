@@ -40,6 +40,15 @@ const char *cvy_axis_name(cvy_axis axis);
 bool cvy_axis_find(const char *name, cvy_axis *axis_out);
 
 /**
+ * Read the axes over which batch norms share their statistics: "height,width", of sample, depth, height and width;
+ * "none" is no axis.
+ *
+ * @param[out] axes_out  untouched on failure
+ * @retval CVY_ERR_INPUT another word; it is shown
+ */
+cvy_status cvy_norm_axes_parse(const char *text, unsigned *axes_out);
+
+/**
  * Make a mesh. Not collective.
  *
  * @param[in]  size      of each axis

@@ -1,6 +1,6 @@
 /*
  * Plan files: all that was decided of a training over many ranks, in YAML for people and for whoever goes on from it.
- * The plan.yaml of a run on one rank is such a file without the machine. docs/plan.md has the format.
+ * The plan.yaml of a run is such a file without the machine, on one rank without layers. docs/plan.md has the format.
  */
 #ifndef CVY_PLAN_PLAN_FILE_H
 #define CVY_PLAN_PLAN_FILE_H

@@ -38,41 +38,6 @@ static void print_formats(cvy_text *text, const cvy_model *model, const cvy_laye
     }
 }
 
-static cvy_status write_text(cvy_text *text, const char *path)
-{
-    size_t bytes = text->length;
-    char *yaml = cvy_text_take(text);
-    cvy_status status = yaml ? cvy_file_write(path, yaml, bytes, CVY_ERR_IO) : CVY_ERR_MEMORY;
-    cvy_free(yaml);
-    return status;
-}
-
-/* ---- of a run on one rank ---- */
-
-cvy_status cvy_plan_save(const cvy_plan *plan, const char *path)
-{
-    cvy_text text = {0};
-    int64_t by_role[CVY_BUFFER_ROLE_COUNT];
-    cvy_text_add(&text, "schema: 1\nmodel: \"%s\"\nmodel-hash: \"%016" PRIx64 "\"\nstrategy: serial\n",
-                 cvy_model_name(plan->model), cvy_model_hash(plan->model));
-    cvy_text_add(&text, "mesh: {sample: 1}\nbatch: %" PRId64 "\nprecision: %s\nbackend: %s\n", plan->options.batch,
-                 plan->options.dtype == CVY_F64 ? "fp64" : "fp32",
-                 plan->options.backends.count ? plan->options.backends.backend[0]->name : "none");
-    cvy_text_add(&text, "block: %d\nmicro-batches: %d\nrecompute: %s\n", plan->options.block,
-                 plan->options.micro_batches > 1 ? plan->options.micro_batches : 1,
-                 cvy_recompute_name(plan->options.recompute));
-    cvy_plan_memory(plan, by_role);
-    cvy_text_add(&text, "memory-bytes: {");
-    for (int i = 0; i < CVY_BUFFER_ROLE_COUNT; i++) {
-        cvy_text_add(&text, "%s%s: %" PRId64, i ? ", " : "", cvy_buffer_role_name((cvy_buffer_role)i), by_role[i]);
-    }
-    cvy_text_add(&text, "}\n");
-    print_formats(&text, plan->model, plan->formats);
-    return write_text(&text, path);
-}
-
-/* ---- of many ranks ---- */
-
 /* A text in double quotes, whatever it holds. */
 static void print_quoted(cvy_text *text, const char *key, const char *words)
 {
@@ -161,31 +126,102 @@ static void print_training(cvy_text *text, const cvy_plan_decisions *decided)
     cvy_text_add(text, "shard-optimizer: %s\n", decided->shard_optimizer ? "yes" : "no");
 }
 
+/* ---- all of it ---- */
+
+/* The stages and, layer by layer, the cuts. */
+static void print_distribution(cvy_text *text, const cvy_distribution *d, const cvy_layer_choice *choices)
+{
+    const int stages = (int)d->strategy.mesh.size[CVY_AXIS_STAGE];
+    cvy_text_add(text, "stages: [");
+    for (int i = 0; i < stages; i++) {
+        cvy_text_add(text, "%s\"%s\"", i ? ", " : "", d->model->layer[d->stages[i]].name);
+    }
+    cvy_text_add(text, "] # the first layer of each\nlayers:\n");
+    for (int i = 0; i < d->model->layers; i++) {
+        print_layer(text, d, i, choices ? &choices[i] : NULL);
+    }
+}
+
+static void print_decisions(cvy_text *text, const cvy_model *model, const cvy_plan_decisions *decided,
+                            const cvy_distribution *distribution)
+{
+    cvy_text_add(text, "schema: 1\n");
+    print_quoted(text, "model", decided->model);
+    cvy_text_add(text, "model-hash: \"%016" PRIx64 "\"\n", cvy_model_hash(model));
+    if (decided->machine) {
+        print_quoted(text, "machine", decided->machine);
+    }
+    print_strategy(text, &decided->strategy);
+    print_training(text, decided);
+    if (distribution) {
+        print_distribution(text, distribution, decided->choices);
+    }
+}
+
+/* Formats come last: of a file that is cut off they are not whole, and not believed. */
+static cvy_status finish(cvy_text *text, const cvy_model *model, const cvy_plan_decisions *decided, const char *path)
+{
+    if (decided->formats) {
+        cvy_text_add(text, "block: %d\n", decided->block);
+        print_formats(text, model, decided->formats);
+    }
+    size_t bytes = text->length;
+    char *yaml = cvy_text_take(text);
+    cvy_status status = yaml ? cvy_file_write(path, yaml, bytes, CVY_ERR_IO) : CVY_ERR_MEMORY;
+    cvy_free(yaml);
+    return status;
+}
+
 cvy_status cvy_plan_file_save(const cvy_plan_decisions *decisions, const cvy_distribution *distribution,
                               const char *path)
 {
     cvy_text text = {0};
-    const cvy_model *model = distribution->model;
-    const int stages = (int)decisions->strategy.mesh.size[CVY_AXIS_STAGE];
-    cvy_text_add(&text, "schema: 1\n");
-    print_quoted(&text, "model", decisions->model);
-    cvy_text_add(&text, "model-hash: \"%016" PRIx64 "\"\n", cvy_model_hash(model));
-    if (decisions->machine) {
-        print_quoted(&text, "machine", decisions->machine);
+    print_decisions(&text, distribution->model, decisions, distribution);
+    return finish(&text, distribution->model, decisions, path);
+}
+
+/* ---- of a run ---- */
+
+/* What a plan was made for and what it decided, as a plan file says it. */
+static cvy_plan_decisions describe(const cvy_plan *plan)
+{
+    static const int64_t alone[CVY_AXES] = {1, 1, 1, 1, 1, 1};
+    const cvy_plan_options *o = &plan->options;
+    const cvy_distribution *d = o->parallel.distribution;
+    cvy_plan_decisions decided = {.model = cvy_model_name(plan->model),
+                                  .batch = o->batch,
+                                  .precision = o->dtype == CVY_F64 ? CVY_PRECISION_FP64 : CVY_PRECISION_FP32,
+                                  .optimizer = o->optimizer,
+                                  .recompute = o->recompute,
+                                  .shard_optimizer = o->parallel.shard_optimizer,
+                                  .norms_given = d != NULL,
+                                  .norm_axes = o->parallel.norm_axes,
+                                  .bucket_bytes = d ? o->parallel.bucket_bytes : -1,
+                                  .choices = d ? d->choices : NULL,
+                                  .formats = plan->formats,
+                                  .block = o->block};
+    if (d) {
+        decided.strategy = d->strategy;
+    } else {
+        (void)cvy_mesh_setup(alone, NULL, &decided.strategy.mesh); /* one rank is a mesh */
     }
-    print_strategy(&text, &decisions->strategy);
-    print_training(&text, decisions);
-    cvy_text_add(&text, "stages: [");
-    for (int i = 0; i < stages; i++) {
-        cvy_text_add(&text, "%s\"%s\"", i ? ", " : "", model->layer[distribution->stages[i]].name);
+    decided.strategy.micro_batches = plan->schedule[CVY_SCHEDULE_TRAIN].micro_batches;
+    return decided;
+}
+
+cvy_status cvy_plan_save(const cvy_plan *plan, const char *path)
+{
+    cvy_text text = {0};
+    int64_t by_role[CVY_BUFFER_ROLE_COUNT];
+    const cvy_plan_decisions decided = describe(plan);
+    print_decisions(&text, plan->model, &decided, plan->options.parallel.distribution);
+    cvy_text_add(&text, "backend: %s\n",
+                 plan->options.backends.count ? plan->options.backends.backend[0]->name : "none");
+    cvy_plan_memory(plan, by_role);
+    cvy_text_add(&text, "memory-bytes: {");
+    for (int i = 0; i < CVY_BUFFER_ROLE_COUNT; i++) {
+        cvy_text_add(&text, "%s%s: %" PRId64, i ? ", " : "", cvy_buffer_role_name((cvy_buffer_role)i), by_role[i]);
     }
-    cvy_text_add(&text, "] # the first layer of each\nlayers:\n");
-    for (int i = 0; i < model->layers; i++) {
-        print_layer(&text, distribution, i, decisions->choices ? &decisions->choices[i] : NULL);
-    }
-    if (decisions->formats) {
-        cvy_text_add(&text, "block: %d\n", decisions->block);
-        print_formats(&text, model, decisions->formats);
-    }
-    return write_text(&text, path);
+    cvy_text_add(&text, "}\n");
+    return finish(&text, plan->model, &decided, path);
 }

@@ -9,6 +9,7 @@ void cvy_training_tell_start(cvy_training *t, const char *resumed_from, int skip
 {
     const char *names[CVY_BUFFER_ROLE_COUNT + 1] = {NULL};
     const cvy_plan *plan = t->session.plan;
+    const int ranks = cvy_comm_ranks(t->options->comm);
     if (!t->observer || !t->observer->start) {
         return;
     }
@@ -26,6 +27,8 @@ void cvy_training_tell_start(cvy_training *t, const char *resumed_from, int skip
                              .epochs = t->options->steps > 0 ? 0 : t->options->epochs,
                              .steps_total = t->steps_total,
                              .first_step = t->position.step,
+                             .ranks = ranks,
+                             .strategy = t->options->strategy ? t->options->strategy : ranks > 1 ? "data" : "serial",
                              .threads = t->session.threads,
                              .cores = t->session.cores,
                              .tensor_bytes = plan->persistent_bytes + plan->transient_bytes,

@@ -129,7 +129,7 @@ static void test_aliases_and_per_rank_counts(void **state)
     values v;
     cvy_parsed_options parsed;
     assert_int_equal(parse("paint w --batch-size 32/rank --lr 0.5", &v, &parsed), CVY_OK);
-    assert_int_equal(v.batch, 32); /* 32 a rank times one rank */
+    assert_int_equal(v.batch, -32); /* of each rank, however many there are */
     assert_true(v.rate == 0.5);
     cvy_parsed_options_clear(&parsed);
     assert_int_equal(parse("paint w --global-batch 16 --batch 24", &v, &parsed), CVY_OK);
@@ -152,7 +152,7 @@ static void test_line_wins_over_variable_over_file(void **state)
     snprintf(line, sizeof line, "paint w --learning-rate 4 --config %s --colour red --loud=no", file);
     assert_int_equal(parse(line, &v, &parsed), CVY_OK);
     assert_string_equal(v.data, "from file"); /* the file is closed: the text has been copied */
-    assert_int_equal(v.batch, 3);
+    assert_int_equal(v.batch, -3);
     assert_int_equal(v.epochs, 3);
     assert_true(v.rate == 4);
     assert_int_equal(v.colour, RED);

@@ -56,8 +56,8 @@ equal 1 "$(CONVOY_EPOCHS=3 first_layer "$convoy" model lenet5)" "a variable of t
 if "$convoy" train --help >/dev/null 2>&1; then
     refused "convoy train needs a model" "$convoy" train --data digits
     refused "convoy train needs data" "$convoy" train lenet5
-    refused "--strategy data: training on several ranks is not in this version" \
-        "$convoy" train lenet5 --data digits --strategy data
+    refused "strategy sample=2" "$convoy" train lenet5 --data digits --strategy sample=2
+    refused "--bucket: found '25', expected a size" "$convoy" train lenet5 --data digits --bucket 25
     rules="sgd, momentum, nesterov, adamw, adam, lars or lamb"
     refused "--optimizer: expected $rules, found 'adamm'; did you mean 'adamw'?" \
         "$convoy" train lenet5 --data digits --optimizer adamm

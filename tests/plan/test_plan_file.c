@@ -174,6 +174,45 @@ static void test_a_run_s_plan_is_read(void **state)
     cvy_model_destroy(&model);
 }
 
+/* Rank 1's plan says what all ranks do: the mesh, the cuts that were chosen layer by layer, buckets, norms. */
+static void test_a_plan_of_a_run_over_ranks_is_read(void **state)
+{
+    cvy_model *model = NULL;
+    cvy_plan *plan = NULL;
+    cvy_plan_file file;
+    const char *path = test_path(*state, "plan.yaml");
+    cvy_plan_decisions d = decide("lenet5", "sample=2,channel=2,channel-cut=filter", 4);
+    require(cvy_model_open("lenet5", &model));
+    cvy_layer_choice *choices = cvy_calloc((size_t)model->layers, sizeof *choices);
+    for (int i = 0; i < model->layers; i++) {
+        choices[i] = (cvy_layer_choice){.cut = -1, .space = CVY_AXIS_SPACE};
+    }
+    choices[cvy_model_find_layer(model, "ip1")].cut = CVY_CUT_WHOLE;
+    d.choices = choices;
+    cvy_distribution *before = divide(model, &d);
+    const cvy_plan_options options = {.batch = 256, .dtype = CVY_F32, .training = true, .block = 8, .data_slots = 1,
+                                      .label_bytes = 4, .optimizer = d.optimizer,
+                                      .parallel = {.distribution = before, .rank = 1, .bucket_bytes = 1000000,
+                                                   .norm_axes = CVY_AXIS_BIT(CVY_AXIS_HEIGHT)}};
+    require(cvy_plan_create(model, &options, &plan));
+    require(cvy_plan_save(plan, path));
+    require(cvy_plan_file_load(path, NULL, &file));
+    assert_memory_equal(file.decisions.strategy.mesh.size, d.strategy.mesh.size, sizeof d.strategy.mesh.size);
+    assert_int_equal(file.decisions.bucket_bytes, 1000000);
+    assert_true(file.decisions.norms_given);
+    assert_int_equal(file.decisions.norm_axes, CVY_AXIS_BIT(CVY_AXIS_HEIGHT));
+    assert_string_equal(cvy_optimizer_find_name(&file.decisions.optimizer), "nesterov");
+    assert_int_equal(file.choices[cvy_model_find_layer(model, "ip1")].cut, CVY_CUT_WHOLE);
+    cvy_distribution *after = divide(file.model, &file.decisions);
+    assert_same_cuts(before, after);
+    cvy_distribution_destroy(&after);
+    cvy_plan_file_clear(&file);
+    cvy_plan_destroy(&plan);
+    cvy_distribution_destroy(&before);
+    cvy_free(choices);
+    cvy_model_destroy(&model);
+}
+
 /* A plan of lenet5 with one line of it in other words. */
 static void test_what_is_wrong_is_told_with_its_line(void **state)
 {
@@ -299,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_a_mix_reads_back_layer_by_layer),
         cmocka_unit_test(test_norms_and_buckets_are_kept),
         cmocka_unit_test(test_a_run_s_plan_is_read),
+        cmocka_unit_test(test_a_plan_of_a_run_over_ranks_is_read),
         cmocka_unit_test(test_what_is_wrong_is_told_with_its_line),
         cmocka_unit_test(test_stages_are_where_they_can_be),
         cmocka_unit_test(test_a_lack_of_memory_is_passed_up),
