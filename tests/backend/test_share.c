@@ -1,7 +1,7 @@
 /*
- * Shares of a tensor, in every backend that takes them and every format: a share's dropout draws the mask that the whole
- * tensor has there, and what is picked or framed is what plain loops over the whole tensor find. What a rank holds of a
- * dimension is written as a row of marks, one for each index of the whole: # it holds, . it does not.
+ * Shares of a tensor, in every backend that takes them and every format: a share's dropout draws the mask that the
+ * whole tensor has there, and what is picked or framed is what plain loops over the whole tensor find. What a rank
+ * holds of a dimension is written as a row of marks, one for each index of the whole: # it holds, . it does not.
  */
 #include "support.h"
 
@@ -130,10 +130,12 @@ static bool check_dropout(const cvy_backend *backend, const held *h, cvy_dtype d
         cvy_words words = cvy_random_words(42, CVY_PURPOSE_DROPOUT, 11, 5, (uint32_t)(16 + e / values),
                                            (uint32_t)(number / 4));
         double factor = cvy_random_unit(words.v[number % 4]) < 0.4 ? 0.0 : 1 / 0.6;
-        double y = get_element(dtype, operands.data[1], at), wanted = factor * get_element(dtype, operands.data[0], at);
+        double y = get_element(dtype, operands.data[1], at);
+        double wanted = factor * get_element(dtype, operands.data[0], at);
         if (!(fabs(y - wanted) <= 1e-6 * fabs(wanted))) {
             char text[CVY_OP_TEXT];
-            fail_msg("%s: %s: element %d is %g, expected %g", backend->name, cvy_op_print(&op, text), (int)e, y, wanted);
+            fail_msg("%s: %s: element %d is %g, expected %g", backend->name, cvy_op_print(&op, text), (int)e, y,
+                     wanted);
         }
     }
     assert_true(padding_is_zero(&op.operand[1].tensor, operands.data[1]));

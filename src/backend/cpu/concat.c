@@ -1,6 +1,6 @@
 /*
- * Concat and slice: channels moved from one tensor into another, over every activation format and between any two. Lanes
- * beyond the last channel become zero.
+ * Concat and slice: channels moved from one tensor into another, over every activation format and between any two.
+ * Lanes beyond the last channel become zero.
  */
 #include "backend/cpu/sides.h"
 #include "backend/cpu/vector.h"

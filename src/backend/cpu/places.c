@@ -1,6 +1,6 @@
 /*
- * A run goes to the end of its stretch in the innermost dimension that the two samples do not have in common, inner ones
- * included, for behind a whole dimension the next index of the one before it follows at once.
+ * A run goes to the end of its stretch in the innermost dimension that the two samples do not have in common, inner
+ * ones included, for behind a whole dimension the next index of the one before it follows at once.
  */
 #include "backend/cpu/places.h"
 

@@ -77,8 +77,9 @@ static cvy_status run_cells(const cvy_cpu_kernel *kernel, void *const *operand, 
 /* Set all channels of a region, padding included, to zero. */
 static void clear_region(const cvy_side *to, const cvy_region *where)
 {
+    size_t bytes = (size_t)((where->last - where->first) * to->block) * sizeof *to->data;
     for (int64_t channel = 0; channel < to->padded; channel += to->block) {
-        memset(cvy_side_at(to, where, channel), 0, (size_t)((where->last - where->first) * to->block) * sizeof *to->data);
+        memset(cvy_side_at(to, where, channel), 0, bytes);
     }
 }
 

@@ -1,7 +1,7 @@
 /*
- * Channels that lie side by side in both tensors form a run, and a run is moved for all positions at once: a whole plane
- * in plain order, whole blocks where both sides begin at one, otherwise a few channels of each position. Work is cut
- * along positions, so that two threads never write one block.
+ * Channels that lie side by side in both tensors form a run, and a run is moved for all positions at once: a whole
+ * plane in plain order, whole blocks where both sides begin at one, otherwise a few channels of each position. Work is
+ * cut along positions, so that two threads never write one block.
  */
 #include "backend/cpu/sides.h"
 
