@@ -25,7 +25,10 @@ static cvy_plan_options make_options(cvy_layout_choice layout)
     return options;
 }
 
-/* Steps that plain loops run; of vectors alone, as statistics that are merged, they may. */
+/*
+ * Steps that plain loops run. Of vectors alone, as statistics that are merged, they may; and of two channels of an
+ * image, for which the library has a kernel with AVX-512 only.
+ */
 static int count_slow(const cvy_model *model, const cvy_plan_options *options)
 {
     cvy_plan *plan = NULL;
@@ -36,7 +39,8 @@ static int count_slow(const cvy_model *model, const cvy_plan_options *options)
     const cvy_schedule *s = &plan->schedule[CVY_SCHEDULE_TRAIN];
     for (int i = 0; i < s->steps; i++) {
         int op = s->step[i].op;
-        if (op >= 0 && s->op[op].operand[0].tensor.shape.dims > 1 && strcmp(s->choice[op].backend, "ref") == 0) {
+        const cvy_shape *x = op >= 0 ? &s->op[op].operand[0].tensor.shape : NULL;
+        if (x && x->dims > 1 && x->extent[1] != 2 && strcmp(s->choice[op].backend, "ref") == 0) {
             char text[CVY_OP_TEXT];
             print_message("%s\n", cvy_op_print(&s->op[op], text));
             slow++;
