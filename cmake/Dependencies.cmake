@@ -33,8 +33,15 @@ if(CONVOY_TRAIN)
   pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
   list(APPEND CONVOY_LIBRARIES DNNL::dnnl OpenMP::OpenMP_C Threads::Threads PkgConfig::hwloc PkgConfig::zlib
     PkgConfig::libarchive PkgConfig::xxhash)
+  include(cmake/MPI.cmake)
   target_compile_definitions(convoy_settings INTERFACE CVY_HAVE_TRAIN=1 CVY_HAVE_ONEDNN=1 CVY_HAVE_HWLOC=1
-    CVY_HAVE_MPI=0)
+    CVY_HAVE_MPI=${CVY_HAVE_MPI})
+  pkg_check_modules(memkind IMPORTED_TARGET memkind) # no machine has to have high-bandwidth memory, nor its library
+  if(memkind_FOUND)
+    list(APPEND CONVOY_LIBRARIES PkgConfig::memkind)
+  endif()
+  target_compile_definitions(convoy_settings INTERFACE CVY_HAVE_MEMKIND=$<BOOL:${memkind_FOUND}>)
 else()
-  target_compile_definitions(convoy_settings INTERFACE CVY_HAVE_TRAIN=0 CVY_HAVE_ONEDNN=0 CVY_HAVE_HWLOC=0)
+  target_compile_definitions(convoy_settings INTERFACE CVY_HAVE_TRAIN=0 CVY_HAVE_ONEDNN=0 CVY_HAVE_HWLOC=0
+    CVY_HAVE_MEMKIND=0)
 endif()

@@ -141,6 +141,7 @@ typedef struct cvy_train_start {
     const char *strategy;            /**< how the work is cut over them, as asked for */
     int threads;                     /**< of a rank */
     int cores;                       /**< that this process may use */
+    const char *places;              /**< where the ranks run, lines with newlines between; NULL: one rank */
     int64_t tensor_bytes;            /**< all arenas: what the plan says */
     int64_t memory_by_role[8];       /**< bytes, as in `memory_names` */
     const char *const *memory_names; /**< NULL-terminated */

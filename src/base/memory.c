@@ -1,6 +1,8 @@
 /*
  * Counted allocation. The first touch of a 4 KiB page has been seen to cost 16 us on a virtual machine, of a huge page
- * a twentieth per byte; so arenas ask for huge pages and are written once, here.
+ * a twentieth per byte; so arenas ask for huge pages and are written once, here. The system gives a page from the NUMA
+ * domain of the core that first writes to it: whoever makes an arena runs on a core of its rank, so no policy of memory
+ * has to be set, and one that the user has set (numactl) stays.
  */
 #include "base/memory.h"
 
@@ -11,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/memory_high.h"
 #include "base/memory_limit.h"
 #include "base/text.h"
 
@@ -20,6 +23,8 @@ static atomic_int_fast64_t allocations;
 static atomic_int_fast64_t tensor_bytes;
 static atomic_int_fast64_t tensor_peak_bytes;
 static atomic_int_fast64_t failure_countdown = -1;
+static atomic_int_fast64_t high_bytes_taken;
+static const cvy_high_memory *_Atomic high_memory = &cvy_memory_high;
 
 /* True once, at the allocation that a test asked to fail. */
 static bool must_fail(void)
@@ -119,6 +124,43 @@ static void count_tensor_bytes(int64_t change)
     }
 }
 
+void cvy_memory_use_high(const cvy_high_memory *high) { atomic_store(&high_memory, high ? high : &cvy_memory_high); }
+
+/* Pages of the system at a multiple of their size; NULL where it has none. */
+static unsigned char *map_pages(size_t mapped, size_t unit)
+{
+    /* aligned_alloc would do, but mmap gives whole pages that go back to the system at once */
+    size_t reserved = mapped + (unit > 4096 ? unit : 0);
+    unsigned char *raw = mmap(NULL, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (raw == MAP_FAILED) {
+        return NULL;
+    }
+    size_t before = (unit - (uintptr_t)raw % unit) % unit; /* trim to a huge page's border on both sides */
+    if (before) {
+        munmap(raw, before);
+    }
+    if (reserved - mapped - before) {
+        munmap(raw + before + mapped, reserved - mapped - before);
+    }
+    return raw + before;
+}
+
+/* Memory for an arena, of the better kind where it fits; NULL where there is none. */
+static unsigned char *take_pages(size_t mapped, size_t unit, const cvy_high_memory **high_out)
+{
+    const cvy_high_memory *high = atomic_load(&high_memory);
+    if (cvy_memory_fits_high(mapped, (size_t)atomic_load(&high_bytes_taken), high->find_bytes())) {
+        unsigned char *base = high->take(mapped, unit);
+        if (base) {
+            atomic_fetch_add(&high_bytes_taken, (int_fast64_t)mapped);
+            *high_out = high;
+            return base;
+        }
+    }
+    *high_out = NULL;
+    return map_pages(mapped, unit);
+}
+
 cvy_status cvy_arena_create(size_t bytes, cvy_arena *arena_out)
 {
     char need[CVY_UNIT_TEXT], free_text[CVY_UNIT_TEXT];
@@ -131,24 +173,14 @@ cvy_status cvy_arena_create(size_t bytes, cvy_arena *arena_out)
     size_t available = cvy_memory_find_available_bytes("");
     CVY_REQUIRE(mapped <= available, CVY_ERR_MEMORY, "no memory for %s of tensors, %s are available; a smaller batch "
                 "needs less", cvy_print_bytes((double)bytes, need), cvy_print_bytes((double)available, free_text));
-    /* aligned_alloc would do, but mmap gives whole pages that go back to the system at once */
-    size_t reserved = mapped + (unit > 4096 ? unit : 0);
-    unsigned char *raw = mmap(NULL, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CVY_REQUIRE(raw != MAP_FAILED, CVY_ERR_MEMORY, "no memory for an arena of %zu bytes", bytes);
-    unsigned char *base = raw;
-    if (unit > 4096) { /* trim to a huge page's border on both sides */
-        size_t before = (unit - (uintptr_t)raw % unit) % unit;
-        base = raw + before;
-        if (before) {
-            munmap(raw, before);
-        }
-        if (unit - before) {
-            munmap(base + mapped, unit - before);
-        }
+    const cvy_high_memory *high;
+    unsigned char *base = take_pages(mapped, unit, &high);
+    CVY_REQUIRE(base, CVY_ERR_MEMORY, "no memory for an arena of %zu bytes", bytes);
+    if (unit == HUGE_PAGE_BYTES) {
         (void)madvise(base, mapped, MADV_HUGEPAGE); /* a wish: without it, only slower */
     }
     memset(base, 0, mapped);
-    *arena_out = (cvy_arena){.base = base, .bytes = bytes, .mapped_bytes = mapped};
+    *arena_out = (cvy_arena){.base = base, .bytes = bytes, .mapped_bytes = mapped, .high = high};
     count_tensor_bytes((int64_t)bytes);
     return CVY_OK;
 }
@@ -156,7 +188,12 @@ cvy_status cvy_arena_create(size_t bytes, cvy_arena *arena_out)
 void cvy_arena_destroy(cvy_arena *arena)
 {
     if (arena && arena->base) {
-        munmap(arena->base, arena->mapped_bytes);
+        if (arena->high) {
+            arena->high->give(arena->base);
+            atomic_fetch_sub(&high_bytes_taken, (int_fast64_t)arena->mapped_bytes);
+        } else {
+            munmap(arena->base, arena->mapped_bytes);
+        }
         count_tensor_bytes(-(int64_t)arena->bytes);
         *arena = (cvy_arena){0};
     }

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 
+struct cvy_high_memory;
+
 /**
  * Allocate @p count objects of @p size bytes, zeroed. The caller releases them with cvy_free().
  *
@@ -44,12 +46,15 @@ typedef struct cvy_arena {
     unsigned char *base; /**< aligned to CVY_ARENA_ALIGNMENT */
     size_t bytes;        /**< what was asked for; counted */
     size_t mapped_bytes; /**< what was taken from the system, rounded up to pages */
+    const struct cvy_high_memory *high; /**< memory of high bandwidth that it lies in; NULL: ordinary memory */
 } cvy_arena;
 
 enum { CVY_ARENA_ALIGNMENT = 64 };
 
 /**
- * Take an arena of @p bytes from the system, ask for huge pages, and set it to zero.
+ * Take an arena of @p bytes from the system, ask for huge pages, and set it to zero: in memory of high bandwidth where
+ * the machine has some and the arena fits there (base/memory_high.h), else in the NUMA domain of the calling thread,
+ * which therefore runs on its rank's cores by now.
  *
  * @param[in]  bytes      may be 0
  * @param[out] arena_out  released with cvy_arena_destroy()

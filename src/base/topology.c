@@ -7,7 +7,7 @@
  */
 #include "base/topology.h"
 
-#include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ int cvy_topology_core(int cpu)
 }
 
 /* Cores that the hardware threads of a set belong to. */
-static int count_cores(const cpu_set_t *cpus)
+static cpu_set_t find_cores(const cpu_set_t *cpus)
 {
     cpu_set_t leaders;
     CPU_ZERO(&leaders);
@@ -45,7 +45,7 @@ static int count_cores(const cpu_set_t *cpus)
             CPU_SET(cvy_topology_core(cpu), &leaders);
         }
     }
-    return CPU_COUNT(&leaders);
+    return leaders;
 }
 
 static int count_machine_cores(void)
@@ -56,7 +56,8 @@ static int count_machine_cores(void)
     for (long cpu = 0; cpu < cpus && cpu < MAX_CPUS; cpu++) {
         CPU_SET((int)cpu, &all);
     }
-    return count_cores(&all);
+    all = find_cores(&all);
+    return CPU_COUNT(&all);
 }
 
 static int count_numa_nodes(void)
@@ -86,7 +87,7 @@ static void ask_system(cvy_topology *topology)
     cpu_set_t bound;
     CPU_ZERO(&bound);
     if (sched_getaffinity(0, sizeof bound, &bound) == 0) {
-        topology->cores = count_cores(&bound);
+        topology->bound = find_cores(&bound);
     }
     topology->cores_machine = count_machine_cores();
     topology->numa_nodes = count_numa_nodes();
@@ -99,14 +100,44 @@ static void ask_system(cvy_topology *topology)
 }
 
 #if CVY_HAVE_HWLOC
-/* Cores of which this process may use at least one hardware thread. */
-static int count_bound_cores(hwloc_topology_t machine)
+static bool load_machine(hwloc_topology_t *machine_out)
 {
-    int cores = 0;
+    if (hwloc_topology_init(machine_out) != 0) {
+        return false;
+    }
+    /* cores that a container hides still belong to the machine */
+    if (hwloc_topology_set_flags(*machine_out, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||
+        hwloc_topology_load(*machine_out) != 0) {
+        hwloc_topology_destroy(*machine_out);
+        return false;
+    }
+    return true;
+}
+
+/* The lowest hardware thread of the next core, in the order in which they lie beside each other; -1 behind the last. */
+static int find_next_core(hwloc_topology_t machine, hwloc_obj_t *core)
+{
+    while ((*core = hwloc_get_next_obj_by_type(machine, HWLOC_OBJ_CORE, *core))) {
+        int leader = hwloc_bitmap_first((*core)->cpuset);
+        if (leader >= 0 && leader < MAX_CPUS) {
+            return leader;
+        }
+    }
+    return -1;
+}
+
+/* Cores of which this process may use at least one hardware thread. */
+static cpu_set_t find_bound_cores(hwloc_topology_t machine)
+{
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
     hwloc_bitmap_t bound = hwloc_bitmap_alloc();
     if (bound && hwloc_get_cpubind(machine, bound, HWLOC_CPUBIND_PROCESS) == 0) {
-        for (hwloc_obj_t core = NULL; (core = hwloc_get_next_obj_by_type(machine, HWLOC_OBJ_CORE, core));) {
-            cores += hwloc_bitmap_intersects(core->cpuset, bound);
+        hwloc_obj_t core = NULL;
+        for (int leader; (leader = find_next_core(machine, &core)) >= 0;) {
+            if (hwloc_bitmap_intersects(core->cpuset, bound)) {
+                CPU_SET(leader, &cores);
+            }
         }
     }
     hwloc_bitmap_free(bound);
@@ -135,18 +166,15 @@ static void take(int *answer, int better)
 static void ask_library(cvy_topology *topology)
 {
     hwloc_topology_t machine;
-    if (hwloc_topology_init(&machine) != 0) {
+    if (!load_machine(&machine)) {
         return;
     }
-    /* cores that a container hides still belong to the machine */
-    if (hwloc_topology_set_flags(machine, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) == 0 &&
-        hwloc_topology_load(machine) == 0) {
-        take(&topology->cores, count_bound_cores(machine));
-        take(&topology->cores_machine, hwloc_get_nbobjs_by_type(machine, HWLOC_OBJ_CORE));
-        take(&topology->numa_nodes, hwloc_get_nbobjs_by_type(machine, HWLOC_OBJ_NUMANODE));
-        int64_t cache_bytes = find_last_cache_bytes(machine);
-        topology->cache_bytes = cache_bytes > 0 ? cache_bytes : topology->cache_bytes;
-    }
+    cpu_set_t bound = find_bound_cores(machine);
+    topology->bound = CPU_COUNT(&bound) ? bound : topology->bound;
+    take(&topology->cores_machine, hwloc_get_nbobjs_by_type(machine, HWLOC_OBJ_CORE));
+    take(&topology->numa_nodes, hwloc_get_nbobjs_by_type(machine, HWLOC_OBJ_NUMANODE));
+    int64_t cache_bytes = find_last_cache_bytes(machine);
+    topology->cache_bytes = cache_bytes > 0 ? cache_bytes : topology->cache_bytes;
     hwloc_topology_destroy(machine);
 }
 #endif
@@ -191,9 +219,36 @@ void cvy_topology_get(cvy_topology *topology_out)
 #if CVY_HAVE_HWLOC
     ask_library(&topology);
 #endif
-    topology.cores = at_least_one(topology.cores);
+    topology.cores = at_least_one(CPU_COUNT(&topology.bound));
     topology.cores_machine = at_least_one(topology.cores_machine);
     topology.vector_bits = find_vector_bits();
     read_processor(topology.processor, sizeof topology.processor);
     *topology_out = topology;
+}
+
+void cvy_topology_slice(const cpu_set_t *cores, int first, int count, cpu_set_t *slice_out)
+{
+    cpu_set_t slice;
+    int place = 0;
+    CPU_ZERO(&slice);
+#if CVY_HAVE_HWLOC
+    hwloc_topology_t machine;
+    if (load_machine(&machine)) {
+        hwloc_obj_t core = NULL;
+        for (int leader; (leader = find_next_core(machine, &core)) >= 0;) {
+            if (CPU_ISSET(leader, cores) && place++ >= first && place <= first + count) {
+                CPU_SET(leader, &slice);
+            }
+        }
+        hwloc_topology_destroy(machine);
+    }
+#endif
+    if (place == 0) {
+        for (int leader = 0; leader < MAX_CPUS; leader++) {
+            if (CPU_ISSET(leader, cores) && place++ >= first && place <= first + count) {
+                CPU_SET(leader, &slice);
+            }
+        }
+    }
+    *slice_out = slice;
 }

@@ -52,6 +52,17 @@ static void warn_of_binding(cli_progress *progress, const cvy_train_start *start
     }
 }
 
+/* Lines that stand below each other behind one label. */
+static void print_places(cli_progress *progress, const char *places)
+{
+    const char *label = "ranks";
+    for (const char *line = places; line; label = "") {
+        int length = (int)strcspn(line, "\n");
+        cli_progress_log(progress, "  %-9s %.*s", label, length, line);
+        line = line[length] ? line + length + 1 : NULL;
+    }
+}
+
 void cli_print_start(cli_progress *progress, const cvy_train_start *start)
 {
     char count[2][CVY_UNIT_TEXT], parts[48] = "", epochs[48] = "", ranks[320] = "";
@@ -75,6 +86,7 @@ void cli_print_start(cli_progress *progress, const cvy_train_start *start)
     cli_progress_log(progress, "  compute   backend %s, %d thread%s on %d core%s, %d format change%s an iteration",
                      start->backend, start->threads, start->threads == 1 ? "" : "s", start->cores,
                      start->cores == 1 ? "" : "s", start->format_changes, start->format_changes == 1 ? "" : "s");
+    print_places(progress, start->places);
     print_memory(progress, start);
     if (start->resumed_from) {
         cli_progress_log(progress, "  resumed   %s, at step %s", start->resumed_from,
@@ -86,7 +98,9 @@ void cli_print_start(cli_progress *progress, const cvy_train_start *start)
                  start->checkpoints_skipped == 1 ? "" : "s");
         cli_progress_warn(progress, line);
     }
-    warn_of_binding(progress, start);
+    if (!start->places) { /* else the library has warned */
+        warn_of_binding(progress, start);
+    }
 }
 
 static void print_quality(const cvy_train_result *result)

@@ -92,8 +92,8 @@ cvy_status cvy_comm_split(cvy_comm *comm, int color, int key, cvy_comm **group_o
 cvy_status cvy_comm_split_node(cvy_comm *comm, cvy_comm **group_out);
 
 /**
- * End all other ranks of the run at once, whatever they do, with an exit code, and this one, where the launcher does so.
- * May return; then the caller has to end the process. From any thread.
+ * End all other ranks of the run at once, whatever they do, with an exit code, and this one, where the launcher does
+ * so. May return; then the caller has to end the process. From any thread.
  */
 void cvy_comm_abandon(cvy_comm *comm, int exit_code);
 

@@ -160,12 +160,12 @@ cvy_status cvy_array_set_read(const void *opaque, cvy_split split, int64_t index
     const array_set *set = opaque;
     const cvy_array *pair = set->pair[split];
     int bad = X;
-    cvy_status status = cvy_array_get_floats(&pair[X], index * set->elements, set->elements, x_out);
-    if (status == CVY_OK && set->values) {
+    cvy_status status = x_out ? cvy_array_get_floats(&pair[X], index * set->elements, set->elements, x_out) : CVY_OK;
+    if (status == CVY_OK && label_out && set->values) {
         bad = Y;
         status = cvy_array_get_floats(&pair[Y], index * set->values, set->values, label_out);
     }
-    for (int64_t i = 0; status == CVY_OK && i < set->labels; i++) {
+    for (int64_t i = 0; status == CVY_OK && label_out && i < set->labels; i++) {
         ((int32_t *)label_out)[i] = (int32_t)cvy_array_get_integer(&pair[Y], index * set->labels + i);
     }
     return status == CVY_OK ? CVY_OK

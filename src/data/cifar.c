@@ -194,8 +194,12 @@ static cvy_status read_cifar(const void *opaque, cvy_split split, int64_t index,
 {
     const cifar_set *set = opaque;
     const unsigned char *record = set->split[split].record + index * record_bytes(set->form);
-    *(int32_t *)label_out = record[set->form->fine];
-    cvy_data_scale_bytes(record + set->form->label_bytes, PIXEL_BYTES, x_out);
+    if (label_out) {
+        *(int32_t *)label_out = record[set->form->fine];
+    }
+    if (x_out) {
+        cvy_data_scale_bytes(record + set->form->label_bytes, PIXEL_BYTES, x_out);
+    }
     return CVY_OK;
 }
 

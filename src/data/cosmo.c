@@ -11,6 +11,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
@@ -156,28 +157,41 @@ static void add_blobs(const volume *v, float count, float radius, float height)
 
 /* ---- the kind ---- */
 
+/* What four numbers make, scaled to their units. */
+static void make_volume(volume *v, const float target[TARGETS])
+{
+    const cosmo_set *set = v->set;
+    int64_t voxels = set->d * set->h * set->w;
+    float *first = v->x;
+    float slope = 1.0f + target[0];                                           /* 0 to 2 */
+    float deviation = 0.6f * exp2f(target[1]);                                /* 0.3 to 1.2 */
+    float count = 14.0f + 10.0f * target[2];                                  /* 4 to 24 */
+    float radius = 0.06f * exp2f(0.7f * target[3]) * (float)find_shortest(set); /* 0.037 to 0.097 of a side */
+    make_field(v, slope, deviation);
+    for (int64_t c = set->c - 1; c >= 0; c--) {
+        float growth = 1.0f / (1.0f + 0.25f * (float)c);
+        v->x = first + c * voxels;
+        for (int64_t i = 0; i < voxels; i++) {
+            v->x[i] = growth * first[i];
+        }
+        add_blobs(v, count, radius, PEAK * growth * growth);
+    }
+}
+
 static cvy_status read_cosmo(const void *opaque, cvy_split split, int64_t index, float *x_out, void *label_out)
 {
     const cosmo_set *set = opaque;
     volume v = {.set = set, .split = split, .sample = (uint32_t)index, .x = x_out};
     cvy_words words = draw_words(&v, TARGET_WORDS, 0);
-    int64_t voxels = set->d * set->h * set->w;
-    float *target = label_out;
+    float target[TARGETS];
     for (int i = 0; i < TARGETS; i++) {
         target[i] = 2.0f * cvy_random_unit(words.v[i]) - 1.0f;
     }
-    float slope = 1.0f + target[0];                                           /* 0 to 2 */
-    float deviation = 0.6f * exp2f(target[1]);                                /* 0.3 to 1.2 */
-    float count = 14.0f + 10.0f * target[2];                                  /* 4 to 24 */
-    float radius = 0.06f * exp2f(0.7f * target[3]) * (float)find_shortest(set); /* 0.037 to 0.097 of a side */
-    make_field(&v, slope, deviation);
-    for (int64_t c = set->c - 1; c >= 0; c--) {
-        float growth = 1.0f / (1.0f + 0.25f * (float)c);
-        v.x = x_out + c * voxels;
-        for (int64_t i = 0; i < voxels; i++) {
-            v.x[i] = growth * x_out[i];
-        }
-        add_blobs(&v, count, radius, PEAK * growth * growth);
+    if (label_out) {
+        memcpy(label_out, target, sizeof target);
+    }
+    if (x_out) {
+        make_volume(&v, target);
     }
     return CVY_OK;
 }

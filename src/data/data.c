@@ -209,17 +209,41 @@ const cvy_data_info *cvy_data_get_info(const cvy_data *data) { return &data->inf
 
 const char *cvy_data_kind_name(const cvy_data *data) { return data->kind->name; }
 
-static cvy_status read_stored(const cvy_data *data, cvy_split split, int64_t index, float *x_out, void *label_out)
+static cvy_status check_index(const cvy_data *data, cvy_split split, int64_t index)
 {
     CVY_REQUIRE(index >= 0 && index < data->info.count[split], CVY_ERR_ARG,
                 "sample %" PRId64 " of %s: there are %" PRId64, index, data->kind->name, data->info.count[split]);
-    return data->kind->read(data->state, split, index, x_out, label_out);
+    return CVY_OK;
+}
+
+static void scale(const cvy_data *data, int64_t elements, float *x)
+{
+    if (x) {
+        cvy_data_apply_scale(data, elements / data->info.sample.extent[0], x);
+    }
 }
 
 cvy_status cvy_data_read(const cvy_data *data, cvy_split split, int64_t index, float *x_out, void *label_out)
 {
-    CVY_TRY(read_stored(data, split, index, x_out, label_out));
-    cvy_data_apply_scale(data, x_out);
+    CVY_TRY(check_index(data, split, index));
+    CVY_TRY(data->kind->read(data->state, split, index, x_out, label_out));
+    scale(data, cvy_shape_elements(&data->info.sample), x_out);
+    return CVY_OK;
+}
+
+bool cvy_data_has_slabs(const cvy_data *data, bool augmented)
+{
+    const cvy_augmentation *augmentation = &data->augmentation;
+    bool moves = augmented && (augmentation->crop_padding > 0 || augmentation->hflip > 0.0);
+    return data->kind->read_slab && !moves;
+}
+
+cvy_status cvy_data_read_slab(const cvy_data *data, cvy_split split, int64_t index, const cvy_slab *slab, float *x_out,
+                              void *label_out)
+{
+    CVY_TRY(check_index(data, split, index));
+    CVY_TRY(data->kind->read_slab(data->state, split, index, slab, x_out, label_out));
+    scale(data, cvy_slab_elements(slab), x_out);
     return CVY_OK;
 }
 
@@ -227,13 +251,16 @@ cvy_status cvy_data_read_augmented(const cvy_data *data, cvy_split split, int64_
                                    void *label_out)
 {
     const cvy_shape *sample = &data->info.sample;
-    CVY_TRY(read_stored(data, split, index, x_out, label_out));
+    CVY_TRY(check_index(data, split, index));
+    CVY_TRY(data->kind->read(data->state, split, index, x_out, label_out));
     cvy_augment_draw draw = cvy_augment_choose(&data->augmentation, data->seed, epoch, index, sample->dims);
-    cvy_augment_apply(&draw, sample, x_out);
-    if (data->info.target == CVY_TARGET_MAP) {
+    if (x_out) {
+        cvy_augment_apply(&draw, sample, x_out);
+    }
+    if (label_out && data->info.target == CVY_TARGET_MAP) {
         cvy_augment_apply_map(&draw, &data->info.map, label_out);
     }
-    cvy_data_apply_scale(data, x_out);
+    scale(data, cvy_shape_elements(sample), x_out);
     return CVY_OK;
 }
 
@@ -249,6 +276,16 @@ int64_t cvy_data_count_labels(const cvy_data_info *info)
     case CVY_TARGET_MAP: return cvy_shape_elements(&info->map);
     default: return 0;
     }
+}
+
+cvy_shape cvy_data_label_shape(const cvy_data *data)
+{
+    const cvy_data_info *info = &data->info;
+    cvy_shape shape = CVY_SHAPE(info->target == CVY_TARGET_VALUES ? info->values : 1);
+    for (int i = 0; info->target == CVY_TARGET_MAP && i < info->map.dims; i++) {
+        shape.extent[shape.dims++] = info->map.extent[i];
+    }
+    return shape;
 }
 
 int64_t cvy_data_label_bytes(const cvy_data *data)

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tensor/shape.h"
+#include "data/slab.h"
 
 typedef enum cvy_split { CVY_SPLIT_TRAIN, CVY_SPLIT_TEST } cvy_split;
 
@@ -68,9 +68,16 @@ typedef struct cvy_data_kind {
     void (*close)(void *state); /**< NULL is fine */
     /**
      * Write sample @p index of a split: c*(d*)h*w floats in plain order, not scaled yet, and its label (one int32_t,
-     * one for each position of a map, or `values` floats). Called from several threads at once.
+     * one for each position of a map, or `values` floats). Either may be NULL: it is not wanted. Called from several
+     * threads at once.
      */
     cvy_status (*read)(const void *state, cvy_split split, int64_t index, float *x_out, void *label_out);
+    /**
+     * The same, but of the pixels those of a slab alone. NULL where a sample is read as a whole or not at all: its slab
+     * is then cut out of it.
+     */
+    cvy_status (*read_slab)(const void *state, cvy_split split, int64_t index, const cvy_slab *slab, float *x_out,
+                            void *label_out);
 } cvy_data_kind;
 
 /**
@@ -95,7 +102,12 @@ const char *cvy_data_kind_name(const cvy_data *data);
 /** The i-th kind; NULL past the last. */
 const cvy_data_kind *cvy_data_kind_get(int i);
 
-/** Read one sample, scaled. Thread-safe. See the slot; @retval CVY_ERR_DATA names the file and the sample */
+/**
+ * Read one sample, scaled. Thread-safe.
+ *
+ * @param[out] x_out, label_out  see the slot; NULL: not wanted
+ * @retval CVY_ERR_DATA          names the file and the sample
+ */
 cvy_status cvy_data_read(const cvy_data *data, cvy_split split, int64_t index, float *x_out, void *label_out);
 
 /**
@@ -104,6 +116,16 @@ cvy_status cvy_data_read(const cvy_data *data, cvy_split split, int64_t index, f
  */
 cvy_status cvy_data_read_augmented(const cvy_data *data, cvy_split split, int64_t index, uint32_t epoch, float *x_out,
                                    void *label_out);
+
+/** Whether slabs of samples, augmented or not, can be read without the whole of them. */
+bool cvy_data_has_slabs(const cvy_data *data, bool augmented);
+
+/** Read a slab of one sample, which the data set has; its label is whole. Otherwise as cvy_data_read(). */
+cvy_status cvy_data_read_slab(const cvy_data *data, cvy_split split, int64_t index, const cvy_slab *slab, float *x_out,
+                              void *label_out);
+
+/** Shape of a sample's label: the values, or the channel of 1 and the positions of a map. */
+cvy_shape cvy_data_label_shape(const cvy_data *data);
 
 /** Labels of a sample that are classes: 1, or those of a map; 0 of a regression. */
 int64_t cvy_data_count_labels(const cvy_data_info *info);

@@ -198,10 +198,8 @@ static void lay_ink(const drawing *canvas, const handwriting *hand, const draws 
     }
 }
 
-static cvy_status read_digit(const void *opaque, cvy_split split, int64_t index, float *x_out, void *label_out)
+static void draw_digit(const digit_set *set, cvy_split split, int64_t index, int digit, float *x_out)
 {
-    const digit_set *set = opaque;
-    int digit = (int)(index % DIGITS);
     int64_t pixels = set->h * set->w;
     float edge = fmaxf(1.0f, (float)cvy_min_i64(set->h, set->w) / 28.0f);
     draws from = {.seed = set->seed, .split = split, .sample = (uint32_t)index};
@@ -218,7 +216,17 @@ static cvy_status read_digit(const void *opaque, cvy_split split, int64_t index,
     for (int64_t channel = 1; channel < set->c; channel++) { /* grey */
         memcpy(x_out + channel * pixels, x_out, (size_t)pixels * sizeof *x_out);
     }
-    *(int32_t *)label_out = digit;
+}
+
+static cvy_status read_digit(const void *opaque, cvy_split split, int64_t index, float *x_out, void *label_out)
+{
+    int digit = (int)(index % DIGITS);
+    if (x_out) {
+        draw_digit(opaque, split, index, digit, x_out);
+    }
+    if (label_out) {
+        *(int32_t *)label_out = digit;
+    }
     return CVY_OK;
 }
 

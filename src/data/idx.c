@@ -255,8 +255,12 @@ static cvy_status read_idx(const void *opaque, cvy_split split, int64_t index, f
 {
     const idx_set *set = opaque;
     const unsigned char *pixel = set->split[split].pixel + index * set->pixels;
-    cvy_data_scale_bytes(pixel, set->pixels, x_out);
-    *(int32_t *)label_out = set->split[split].label[index];
+    if (x_out) {
+        cvy_data_scale_bytes(pixel, set->pixels, x_out);
+    }
+    if (label_out) {
+        *(int32_t *)label_out = set->split[split].label[index];
+    }
     return CVY_OK;
 }
 

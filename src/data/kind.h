@@ -56,7 +56,7 @@ static inline int64_t cvy_data_limit(int64_t found, int64_t limit) { return limi
  */
 cvy_status cvy_data_choose_scale(const cvy_data_options *options, cvy_data *data);
 
-/** Scale one sample in place. */
-void cvy_data_apply_scale(const cvy_data *data, float *x);
+/** Scale one sample, or a slab of one, of so many pixels a channel, in place. */
+void cvy_data_apply_scale(const cvy_data *data, int64_t pixels, float *x);
 
 #endif

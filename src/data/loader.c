@@ -8,41 +8,22 @@
 #include "base/memory.h"
 #include "data/loader_internal.h"
 
-enum { PART_ALIGNMENT = 64 };
-
-/* Bytes of the two parts of a slot; false where they do not fit into 64 bits. */
-static bool measure_slot(const cvy_data *data, int64_t batch, int64_t *images_out, int64_t *slot_out)
+static cvy_status check_options(const cvy_data *data, const cvy_loader_options *options, cvy_loader_layout *layout_out)
 {
-    int64_t images, labels;
-    if (!cvy_mul_i64(batch, cvy_data_sample_bytes(data), &images) || images > INT64_MAX / 4 ||
-        !cvy_mul_i64(batch, cvy_data_label_bytes(data), &labels) || labels > INT64_MAX / 4) {
-        return false;
-    }
-    *images_out = cvy_round_up(images, PART_ALIGNMENT);
-    *slot_out = *images_out + cvy_round_up(labels, PART_ALIGNMENT);
-    return true;
-}
-
-int64_t cvy_loader_slot_bytes(const cvy_data *data, int64_t batch)
-{
-    int64_t images, slot;
-    return measure_slot(data, batch, &images, &slot) ? slot : INT64_MAX;
-}
-
-static cvy_status check_options(const cvy_data *data, const cvy_loader_options *options)
-{
-    int64_t images, slot_bytes, all;
+    int64_t all;
     const cvy_data_info *info = cvy_data_get_info(data);
     CVY_REQUIRE(info->count[options->split] > 0, CVY_ERR_DATA, "the %s data set has no %s samples",
                 cvy_data_kind_name(data), options->split == CVY_SPLIT_TRAIN ? "training" : "test");
-    CVY_REQUIRE(options->batch >= 1 && options->slots >= 1 && options->memory, CVY_ERR_ARG,
-                "a loader needs a batch, slots and memory, got batch %" PRId64 " and %d slots", options->batch,
+    CVY_REQUIRE(options->batch >= 1 && options->slots >= 1, CVY_ERR_ARG,
+                "a loader needs a batch and slots, got batch %" PRId64 " and %d slots", options->batch,
                 options->slots);
     CVY_REQUIRE(options->threads >= 0 && options->threads <= CVY_LOADER_MAX_THREADS, CVY_ERR_ARG,
                 "a loader has 1 to %d threads, got %d", CVY_LOADER_MAX_THREADS, options->threads);
-    CVY_REQUIRE(measure_slot(data, options->batch, &images, &slot_bytes) &&
-                    cvy_mul_i64(slot_bytes, options->slots, &all), CVY_ERR_ARG,
+    CVY_TRY(cvy_loader_lay_out(data, options, layout_out));
+    CVY_REQUIRE(cvy_mul_i64(layout_out->slot_bytes, options->slots, &all), CVY_ERR_ARG,
                 "%d slots of %" PRId64 " samples are beyond 2^63 bytes", options->slots, options->batch);
+    CVY_REQUIRE(options->memory || all == 0, CVY_ERR_ARG, "a loader of %d slots needs %" PRId64 " bytes of memory",
+                options->slots, all);
     return CVY_OK;
 }
 
@@ -56,7 +37,8 @@ void cvy_loader_destroy(cvy_loader **loader)
     pthread_cond_destroy(&l->ready);
     pthread_cond_destroy(&l->work);
     pthread_mutex_destroy(&l->mutex);
-    cvy_free(l->thread);
+    cvy_free(l->reader);
+    cvy_free(l->scratch);
     cvy_free(l->order);
     cvy_free(l->slot);
     cvy_free(l->queue);
@@ -64,9 +46,31 @@ void cvy_loader_destroy(cvy_loader **loader)
     *loader = NULL;
 }
 
+/* Each thread's room for whole samples that slabs are to be cut from; none where nothing is cut. */
+static cvy_status make_readers(cvy_loader *l)
+{
+    const cvy_loader_options *o = &l->options;
+    bool cut_image = !o->no_images && !cvy_slab_is_whole(&l->layout.image) && !cvy_data_has_slabs(l->data, o->augment);
+    bool cut_label = !o->no_labels && !cvy_slab_is_whole(&l->layout.label);
+    int64_t image_bytes = cut_image ? cvy_round_up(cvy_data_sample_bytes(l->data), CVY_ARENA_ALIGNMENT) : 0;
+    int64_t bytes = image_bytes + (cut_label ? cvy_round_up(cvy_data_label_bytes(l->data), CVY_ARENA_ALIGNMENT) : 0);
+    l->reader = cvy_calloc((size_t)o->threads, sizeof *l->reader);
+    if (!l->reader || (bytes && !(l->scratch = cvy_calloc((size_t)o->threads, (size_t)bytes)))) {
+        return CVY_ERR_MEMORY;
+    }
+    for (int i = 0; i < o->threads; i++) {
+        unsigned char *scratch = bytes ? l->scratch + i * bytes : NULL;
+        l->reader[i] = (cvy_loader_reader){.loader = l,
+                                           .x = cut_image ? (float *)(void *)scratch : NULL,
+                                           .label = cut_label ? scratch + image_bytes : NULL};
+    }
+    return CVY_OK;
+}
+
 cvy_status cvy_loader_create(const cvy_data *data, const cvy_loader_options *options, cvy_loader **loader_out)
 {
-    CVY_TRY(check_options(data, options));
+    cvy_loader_layout layout;
+    CVY_TRY(check_options(data, options, &layout));
     cvy_loader *loader = cvy_calloc(1, sizeof *loader);
     if (!loader) {
         return CVY_ERR_MEMORY;
@@ -75,19 +79,16 @@ cvy_status cvy_loader_create(const cvy_data *data, const cvy_loader_options *opt
     loader->options = *options;
     loader->options.threads = options->threads ? options->threads : 1;
     loader->count = cvy_data_get_info(data)->count[options->split];
-    loader->sample_bytes = cvy_data_sample_bytes(data);
-    loader->label_bytes = cvy_data_label_bytes(data);
+    loader->layout = layout;
     /* nothing to read before the first start */
     loader->run = (cvy_loader_run){.next = loader->count, .failed_at = INT64_MAX};
-    (void)measure_slot(data, options->batch, &loader->images_bytes, &loader->slot_bytes);
     pthread_mutex_init(&loader->mutex, NULL);
     pthread_cond_init(&loader->work, NULL);
     pthread_cond_init(&loader->ready, NULL);
     loader->order = cvy_calloc((size_t)loader->count, sizeof *loader->order);
     loader->slot = cvy_calloc((size_t)options->slots, sizeof *loader->slot);
     loader->queue = cvy_calloc((size_t)options->slots, sizeof *loader->queue);
-    loader->thread = cvy_calloc((size_t)loader->options.threads, sizeof *loader->thread);
-    bool whole = loader->order && loader->slot && loader->queue && loader->thread;
+    bool whole = loader->order && loader->slot && loader->queue && make_readers(loader) == CVY_OK;
     cvy_status status = whole ? cvy_loader_threads_start(loader) : CVY_ERR_MEMORY;
     if (status != CVY_OK) {
         cvy_loader_destroy(&loader);
@@ -101,6 +102,9 @@ cvy_status cvy_loader_start(cvy_loader *loader, uint32_t epoch, int64_t first)
 {
     CVY_REQUIRE(first >= 0 && first <= loader->count, CVY_ERR_ARG,
                 "an epoch of %" PRId64 " samples cannot start at sample %" PRId64, loader->count, first);
+    CVY_REQUIRE(!loader->options.shared || first == loader->count || first % loader->options.batch == 0, CVY_ERR_ARG,
+                "shares are of batches of %" PRId64 ": an epoch cannot start at sample %" PRId64,
+                loader->options.batch, first);
     pthread_mutex_lock(&loader->mutex);
     cvy_loader_queue_restart(loader, epoch, first);
     pthread_cond_broadcast(&loader->work);

@@ -59,29 +59,41 @@ static bool open_slot(cvy_loader *loader)
     if (free_slot < 0 || loader->run.next >= loader->count) {
         return false;
     }
-    unsigned char *images = cvy_loader_images(loader, free_slot);
+    const cvy_loader_options *o = &loader->options;
+    int64_t samples = cvy_min_i64(o->batch, loader->count - loader->run.next);
+    cvy_interval own = cvy_loader_find_share(o, samples);
     cvy_loader_slot *opened = &loader->slot[free_slot];
-    *opened = (cvy_loader_slot){.place = SLOT_FILLING};
-    opened->batch = (cvy_batch){.slot = free_slot, .first = loader->run.next};
-    opened->batch.samples = cvy_min_i64(loader->options.batch, loader->count - loader->run.next);
-    opened->batch.x = (const float *)(const void *)images;
-    opened->batch.label = images + loader->images_bytes;
-    loader->run.next += opened->batch.samples;
+    *opened = (cvy_loader_slot){.wanted = o->no_images && o->no_labels ? 0 : own.end - own.begin};
+    opened->place = opened->wanted ? SLOT_FILLING : SLOT_FILLED;
+    opened->batch = (cvy_batch){.slot = free_slot, .first = loader->run.next, .samples = samples,
+                                .own = own.end - own.begin, .own_first = own.begin};
+    opened->batch.x = o->no_images ? NULL : (const float *)(const void *)cvy_loader_images(loader, free_slot);
+    opened->batch.label = o->no_labels ? NULL : cvy_loader_labels(loader, free_slot);
+    loader->run.next += samples;
     loader->queue[(loader->queue_first + loader->queued++) % loader->options.slots] = free_slot;
     return true;
 }
+
+/* Position in the epoch of the first sample of a slot that this rank has. */
+static int64_t find_first(const cvy_loader_slot *slot) { return slot->batch.first + slot->batch.own_first; }
 
 /* The queued slot whose samples are to be claimed next; opens one where there is none. NULL: nothing to do. */
 static cvy_loader_slot *find_unclaimed(cvy_loader *loader)
 {
     for (int i = 0; i < loader->queued; i++) {
         cvy_loader_slot *queued = find_queued(loader, i);
-        if (queued->claimed < queued->batch.samples) {
-            return queued->batch.first + queued->claimed < loader->run.failed_at ? queued : NULL;
+        if (queued->claimed < queued->wanted) {
+            return find_first(queued) + queued->claimed < loader->run.failed_at ? queued : NULL;
         }
     }
-    bool more = loader->run.failed_at == INT64_MAX && open_slot(loader);
-    return more ? find_queued(loader, loader->queued - 1) : NULL;
+    while (loader->run.failed_at == INT64_MAX && open_slot(loader)) {
+        cvy_loader_slot *opened = find_queued(loader, loader->queued - 1);
+        if (opened->wanted) {
+            return opened;
+        }
+        pthread_cond_signal(&loader->ready); /* there is nothing to read of it */
+    }
+    return NULL;
 }
 
 bool cvy_loader_queue_claim(cvy_loader *loader, cvy_loader_claim *claim_out)
@@ -93,14 +105,14 @@ bool cvy_loader_queue_claim(cvy_loader *loader, cvy_loader_claim *claim_out)
     if (loader->ordered != loader->run.number) {
         make_order(loader);
     }
-    int64_t share = cvy_ceil_div(from->batch.samples, (int64_t)CLAIMS_A_THREAD * loader->options.threads);
-    int64_t left = from->batch.samples - from->claimed;
+    int64_t share = cvy_ceil_div(from->wanted, (int64_t)CLAIMS_A_THREAD * loader->options.threads);
+    int64_t left = from->wanted - from->claimed;
     *claim_out = (cvy_loader_claim){.slot = from->batch.slot,
                                     .at = from->claimed,
                                     .epoch = loader->run.epoch,
                                     .number = loader->run.number,
                                     .samples = cvy_min_i64(cvy_min_i64(share, CVY_LOADER_MAX_CLAIM), left)};
-    memcpy(claim_out->index, loader->order + from->batch.first + from->claimed,
+    memcpy(claim_out->index, loader->order + find_first(from) + from->claimed,
            (size_t)claim_out->samples * sizeof claim_out->index[0]);
     from->claimed += claim_out->samples;
     return true;
@@ -116,12 +128,12 @@ void cvy_loader_queue_finish(cvy_loader *loader, const cvy_loader_claim *mine, c
         pthread_cond_signal(&loader->ready);
         return;
     }
-    if (status != CVY_OK && to->batch.first + failed < loader->run.failed_at) {
-        loader->run.failed_at = to->batch.first + failed;
+    if (status != CVY_OK && find_first(to) + failed < loader->run.failed_at) {
+        loader->run.failed_at = find_first(to) + failed;
         loader->status = status;
         snprintf(loader->message, sizeof loader->message, "%s", cvy_error_message());
     }
-    if (to->done == to->batch.samples && loader->run.failed_at >= to->batch.first + to->batch.samples) {
+    if (to->done == to->wanted && loader->run.failed_at >= to->batch.first + to->batch.samples) {
         to->place = SLOT_FILLED;
     }
     pthread_cond_signal(&loader->ready);

@@ -4,24 +4,45 @@
 
 #include "data/loader_internal.h"
 
-/* Read sample @p i of a claim into its place. */
-static cvy_status read_sample(const cvy_loader *loader, const cvy_loader_claim *mine, int64_t i)
+/* Read sample @p i of a claim: whole, or where the data set can, its slab alone. */
+static cvy_status read_stored(const cvy_loader *loader, const cvy_loader_claim *mine, int64_t i, float *x, void *label)
 {
-    unsigned char *image = cvy_loader_images(loader, mine->slot);
-    unsigned char *label = image + loader->images_bytes + (mine->at + i) * loader->label_bytes;
-    float *x = (float *)(void *)(image + (mine->at + i) * loader->sample_bytes);
-    return loader->options.augment
-               ? cvy_data_read_augmented(loader->data, loader->options.split, mine->index[i], mine->epoch, x, label)
-               : cvy_data_read(loader->data, loader->options.split, mine->index[i], x, label);
+    const cvy_loader_options *o = &loader->options;
+    const cvy_slab *slab = &loader->layout.image;
+    if (!cvy_slab_is_whole(slab) && cvy_data_has_slabs(loader->data, o->augment)) {
+        return cvy_data_read_slab(loader->data, o->split, mine->index[i], slab, x, label);
+    }
+    return o->augment ? cvy_data_read_augmented(loader->data, o->split, mine->index[i], mine->epoch, x, label)
+                      : cvy_data_read(loader->data, o->split, mine->index[i], x, label);
+}
+
+/* Read sample @p i of a claim into its place. */
+static cvy_status read_sample(const cvy_loader_reader *reader, const cvy_loader_claim *mine, int64_t i)
+{
+    const cvy_loader *loader = reader->loader;
+    const cvy_loader_layout *layout = &loader->layout;
+    void *image = cvy_loader_images(loader, mine->slot) + (mine->at + i) * layout->image_bytes;
+    void *label = cvy_loader_labels(loader, mine->slot) + (mine->at + i) * layout->label_bytes;
+    float *x_to = loader->options.no_images ? NULL : reader->x ? reader->x : image;
+    void *label_to = loader->options.no_labels ? NULL : reader->label ? reader->label : label;
+    CVY_TRY(read_stored(loader, mine, i, x_to, label_to));
+    if (reader->x) {
+        cvy_slab_cut(&layout->image, reader->x, image);
+    }
+    if (reader->label) {
+        cvy_slab_cut(&layout->label, reader->label, label);
+    }
+    return CVY_OK;
 }
 
 /* Read what was claimed; ends early, with whatever is left, where the run is no longer wanted. */
-static cvy_status read_claim(const cvy_loader *loader, const cvy_loader_claim *mine, int64_t *failed_out)
+static cvy_status read_claim(const cvy_loader_reader *reader, const cvy_loader_claim *mine, int64_t *failed_out)
 {
+    const cvy_loader *loader = reader->loader;
     cvy_status status = CVY_OK;
     int64_t i = 0;
     for (; i < mine->samples && status == CVY_OK && atomic_load(&loader->number) == mine->number; i++) {
-        status = read_sample(loader, mine, i);
+        status = read_sample(reader, mine, i);
     }
     *failed_out = mine->at + i - 1;
     return status;
@@ -29,7 +50,8 @@ static cvy_status read_claim(const cvy_loader *loader, const cvy_loader_claim *m
 
 static void *read_ahead(void *opaque)
 {
-    cvy_loader *loader = opaque;
+    const cvy_loader_reader *reader = opaque;
+    cvy_loader *loader = reader->loader;
     pthread_mutex_lock(&loader->mutex);
     while (!loader->stop) {
         cvy_loader_claim mine;
@@ -40,7 +62,7 @@ static void *read_ahead(void *opaque)
         int64_t failed;
         pthread_cond_signal(&loader->work); /* there may be more for another thread */
         pthread_mutex_unlock(&loader->mutex);
-        cvy_status status = read_claim(loader, &mine, &failed);
+        cvy_status status = read_claim(reader, &mine, &failed);
         pthread_mutex_lock(&loader->mutex);
         cvy_loader_queue_finish(loader, &mine, status, failed);
     }
@@ -56,7 +78,8 @@ cvy_status cvy_loader_threads_start(cvy_loader *loader)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (!error && loader->threads < loader->options.threads) {
-        error = pthread_create(&loader->thread[loader->threads], NULL, read_ahead, loader);
+        cvy_loader_reader *reader = &loader->reader[loader->threads];
+        error = pthread_create(&reader->thread, NULL, read_ahead, reader);
         loader->threads += !error;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -72,6 +95,6 @@ void cvy_loader_threads_stop(cvy_loader *loader)
     pthread_cond_broadcast(&loader->work);
     pthread_mutex_unlock(&loader->mutex);
     for (int i = 0; i < loader->threads; i++) {
-        pthread_join(loader->thread[i], NULL);
+        pthread_join(loader->reader[i].thread, NULL);
     }
 }

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/checked.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/kind.h"
@@ -77,21 +78,42 @@ static void read_label(const noise *state, cvy_split split, int64_t index, void 
     }
 }
 
-static cvy_status read_random(const void *opaque, cvy_split split, int64_t index, float *x_out, void *label_out)
+/* Elements of a sample that lie side by side. */
+static void read_run(const noise *state, cvy_split split, int64_t index, cvy_interval run, float *x_out)
 {
-    const noise *state = opaque;
-    for (int64_t first = 0; first < state->elements; first += 4) {
+    for (int64_t at = run.begin - run.begin % 4; at < run.end; at += 4) {
         cvy_words words = cvy_random_words(state->seed, CVY_PURPOSE_SYNTHETIC_DATA, split, PIXEL_WORDS,
-                                           (uint32_t)index, (uint32_t)(first / 4));
+                                           (uint32_t)index, (uint32_t)(at / 4));
         float four[4];
         make_normal_pair(words.v[0], words.v[1], four);
         make_normal_pair(words.v[2], words.v[3], four + 2);
-        for (int64_t i = first; i < first + 4 && i < state->elements; i++) {
-            x_out[i] = four[i - first];
+        for (int64_t i = cvy_max_i64(at, run.begin); i < cvy_min_i64(at + 4, run.end); i++) {
+            x_out[i - run.begin] = four[i - at];
         }
     }
-    read_label(state, split, index, label_out);
+}
+
+static cvy_status read_random(const void *opaque, cvy_split split, int64_t index, float *x_out, void *label_out)
+{
+    const noise *state = opaque;
+    if (x_out) {
+        read_run(state, split, index, (cvy_interval){0, state->elements}, x_out);
+    }
+    if (label_out) {
+        read_label(state, split, index, label_out);
+    }
     return CVY_OK;
+}
+
+static cvy_status read_random_slab(const void *opaque, cvy_split split, int64_t index, const cvy_slab *slab,
+                                   float *x_out, void *label_out)
+{
+    int64_t length = slab->rows[2].end - slab->rows[2].begin;
+    for (int64_t i = 0; x_out && i < cvy_slab_count_runs(slab); i++) {
+        int64_t first = cvy_slab_find_run(slab, i);
+        read_run(opaque, split, index, (cvy_interval){first, first + length}, x_out + i * length);
+    }
+    return read_random(opaque, split, index, NULL, label_out);
 }
 
 const cvy_data_kind cvy_data_kind_random = {
@@ -101,4 +123,5 @@ const cvy_data_kind cvy_data_kind_random = {
     .open = open_random,
     .close = close_random,
     .read = read_random,
+    .read_slab = read_random_slab,
 };

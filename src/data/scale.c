@@ -79,13 +79,12 @@ cvy_status cvy_data_choose_scale(const cvy_data_options *options, cvy_data *data
     return CVY_OK;
 }
 
-void cvy_data_apply_scale(const cvy_data *data, float *x)
+void cvy_data_apply_scale(const cvy_data *data, int64_t pixels, float *x)
 {
     if (!data->mean) {
         return;
     }
     int64_t channels = data->info.sample.extent[0];
-    int64_t pixels = cvy_shape_elements(&data->info.sample) / channels;
     for (int64_t c = 0; c < channels; c++) {
         float mean = data->mean[c], std = data->std[c];
         for (int64_t i = 0; i < pixels; i++) {

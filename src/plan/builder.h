@@ -169,6 +169,9 @@ cvy_buffer cvy_builder_activation(const cvy_builder *b, int layer, cvy_content c
 /** The same of another tensor of a layer: of an input (or its gradient) with the rows that windows reach. */
 cvy_buffer cvy_builder_describe(const cvy_builder *b, cvy_spread_of of, int layer, int i, cvy_format format);
 
+/** Describe this rank's labels of the micro-batch under way; they are not appended. */
+cvy_status cvy_builder_describe_label(const cvy_builder *b, cvy_buffer *label_out);
+
 /* ---- from one rank to another ---- */
 
 /**

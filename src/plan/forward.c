@@ -47,8 +47,7 @@ static void locate_label(const cvy_buffer *x, cvy_buffer *label)
     }
 }
 
-/* Labels come with the batch, so their buffer stands before the first step. */
-static cvy_status build_label(cvy_builder *b)
+cvy_status cvy_builder_describe_label(const cvy_builder *b, cvy_buffer *label_out)
 {
     int loss = b->model->layers - 1;
     cvy_op op = {0};
@@ -62,6 +61,16 @@ static cvy_status build_label(cvy_builder *b)
     cvy_build_local_op(b, loss, CVY_PASS_FORWARD, &op);
     CVY_TRY(cvy_op_describe(&op, &x.tensor, 0, CVY_ROLE_LABEL, &label.tensor));
     locate_label(&x, &label);
+    *label_out = label;
+    return CVY_OK;
+}
+
+/* Labels come with the batch, so their buffer stands before the first step. */
+static cvy_status build_label(cvy_builder *b)
+{
+    int loss = b->model->layers - 1;
+    cvy_buffer label;
+    CVY_TRY(cvy_builder_describe_label(b, &label));
     CVY_TRY(cvy_builder_add_buffer(b, &label, &b->layer[loss].saved[CVY_ROLE_LABEL]));
     b->schedule->label_buffer = b->layer[loss].saved[CVY_ROLE_LABEL];
     return CVY_OK;

@@ -52,15 +52,34 @@ static cvy_status add_parameter(cvy_builder *b, int index)
     return cvy_builder_add_buffer(b, &buffer, &b->parameter[index]);
 }
 
-/* A slot of the loader: images, then labels, each rounded up to whole cache lines; always f32 and i32, raw. */
+/* Bytes of what this rank has of a sample's labels: of a map, where the loss is cut in space, some rows. */
+static cvy_status count_label_bytes(const cvy_builder *b, int64_t *bytes_out)
+{
+    cvy_buffer label;
+    int64_t bytes = b->plan->options.label_bytes;
+    CVY_TRY(cvy_builder_describe_label(b, &label));
+    for (int dim = 1; dim < label.global.dims; dim++) {
+        int64_t own = label.local[dim].end - label.local[dim].begin, all = label.global.extent[dim];
+        bytes = own < all ? cvy_ceil_div(bytes, all) * own : bytes;
+    }
+    *bytes_out = bytes;
+    return CVY_OK;
+}
+
+/*
+ * A slot of the loader: images, then labels, each rounded up to whole cache lines; always f32 and i32, raw. It holds
+ * this rank's share of a whole batch, and of each sample the rows that it has.
+ */
 static cvy_status add_slot(cvy_builder *b, int slot)
 {
+    int64_t label_bytes;
     cvy_tensor x = cvy_builder_activation(b, 0, CVY_CONTENT_BATCH, CVY_FORMAT_PLAIN).tensor;
     x.dtype = CVY_F32;
     x.shape.extent[0] = cvy_plan_count_samples(b->plan, b->plan->options.batch);
     bool images = b->first_layer == 0, labels = b->end_layer == b->model->layers;
+    CVY_TRY(count_label_bytes(b, &label_bytes));
     int64_t bytes = (images ? cvy_round_up(cvy_tensor_bytes(&x), 64) : 0) +
-                    (labels ? cvy_round_up(x.shape.extent[0] * b->plan->options.label_bytes, 64) : 0);
+                    (labels ? cvy_round_up(x.shape.extent[0] * label_bytes, 64) : 0);
     if (bytes == 0) {
         return CVY_OK; /* a stage in the middle */
     }

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "runtime/checkpoint_record.h"
+#include "runtime/sharing.h"
 
 /* One entry of the folder that is ours. */
 typedef struct found {
@@ -222,7 +223,7 @@ static cvy_status find_in_run(const char *run, char **path_out)
     return status;
 }
 
-cvy_status cvy_checkpoint_resolve(const char *path, char **path_out, bool *is_file_out)
+static cvy_status resolve(const char *path, char **path_out, bool *is_file_out)
 {
     static const char expected[] = "a run, its folder of checkpoints, a checkpoint or a safetensors file";
     bool is_checkpoint, is_run;
@@ -242,4 +243,21 @@ cvy_status cvy_checkpoint_resolve(const char *path, char **path_out, bool *is_fi
     }
     *path_out = cvy_strdup(path);
     return *path_out ? CVY_OK : CVY_ERR_MEMORY;
+}
+
+cvy_status cvy_checkpoint_resolve(const char *path, cvy_comm *comm, char **path_out, bool *is_file_out)
+{
+    int is_file = 0;
+    char *answer = NULL;
+    cvy_status status = CVY_OK;
+    if (cvy_comm_rank(comm) == 0) {
+        bool file = false;
+        status = resolve(path, &answer, &file);
+        is_file = file;
+    }
+    CVY_TRY(cvy_comm_agree(comm, status));
+    CVY_TRY(cvy_sharing_tell(comm, &answer, &is_file));
+    *path_out = answer;
+    *is_file_out = is_file != 0;
+    return CVY_OK;
 }

@@ -3,6 +3,10 @@
  * f32; f64 in a run in double), optimizer.safetensors (keys momentum.<name>, moment2.<name>, ema.<name>; absent where
  * there are none) and state.json (position of the run, checksums of the two, hash of the model). It is written aside,
  * synced, renamed; a reader that finds a damaged one falls back to the last whole one.
+ *
+ * Files hold whole tensors, whatever ranks and strategy wrote them: any others can go on from there. What takes a state
+ * is collective over the ranks that share it (runtime/sharing.h): the first alone touches files, and all return the
+ * same, with the words of the first that failed. What takes paths alone is for one rank.
  */
 #ifndef CVY_RUNTIME_CHECKPOINT_H
 #define CVY_RUNTIME_CHECKPOINT_H
@@ -27,6 +31,8 @@ typedef struct cvy_position {
     int64_t micro_batches;   /**< where batch norms can tell; 0: no layer can, or not known */
     int64_t train_samples;   /**< of an epoch; 0: not known */
     char data[24];           /**< kind of the data set; empty: not known */
+    int64_t ranks;           /**< that trained it last; 1 or 0: one. It goes on on any number of them */
+    char strategy[256];      /**< by which they did; empty: one rank, or not known */
 } cvy_position;
 
 /**
@@ -61,14 +67,16 @@ cvy_status cvy_checkpoint_find_best(const char *folder, char **path_out);
 
 /**
  * Find the weights that a path means: a safetensors file; a checkpoint's folder; a folder of checkpoints, of which the
- * newest whole one; a run's folder, of which the best, as cvy_checkpoint_find_best().
+ * newest whole one; a run's folder, of which the best, as cvy_checkpoint_find_best(). Collective over @p comm, of whose
+ * ranks the first looks.
  *
+ * @param[in]  comm           NULL: one rank
  * @param[out] path_out       a checkpoint's folder, or the file; cvy_free()
  * @param[out] is_file_out    which of the two
  * @retval CVY_ERR_CHECKPOINT there is nothing of that name, or a folder that is none of these; the message says what a
  *                            path may be
  */
-cvy_status cvy_checkpoint_resolve(const char *path, char **path_out, bool *is_file_out);
+cvy_status cvy_checkpoint_resolve(const char *path, cvy_comm *comm, char **path_out, bool *is_file_out);
 
 /**
  * Load a checkpoint folder into the tensors of @p state. All is verified before anything is copied: after a failure the

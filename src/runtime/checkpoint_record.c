@@ -58,6 +58,8 @@ static bool add_known(json_t *json, const cvy_position *at)
                       json_object_set_new(json, "micro_batches", json_integer(at->micro_batches)) == 0);
     whole = whole && (!at->train_samples ||
                       json_object_set_new(json, "train_samples", json_integer(at->train_samples)) == 0);
+    whole = whole && (at->ranks <= 1 || json_object_set_new(json, "ranks", json_integer(at->ranks)) == 0);
+    whole = whole && (!at->strategy[0] || json_object_set_new(json, "strategy", json_string(at->strategy)) == 0);
     return whole && (!at->data[0] || json_object_set_new(json, "data", json_string(at->data)) == 0);
 }
 
@@ -100,6 +102,19 @@ cvy_status cvy_checkpoint_record_save(const char *folder, const cvy_checkpoint_r
     return status;
 }
 
+/* A text of few bytes; empty where there is none. */
+static cvy_status read_word(const json_t *json, const char *key, const cvy_json_source *source, char *text, size_t size)
+{
+    const char *found = "";
+    if (json_object_get(json, key)) {
+        CVY_TRY(cvy_json_get_text(json, key, source, &found));
+    }
+    CVY_REQUIRE(strlen(found) < size, source->status, "%s: %s: a text of %zu bytes, expected fewer than %zu",
+                source->file, key, strlen(found), size);
+    snprintf(text, size, "%s", found);
+    return CVY_OK;
+}
+
 /* What add_known() added. */
 static cvy_status read_known(const json_t *json, const cvy_json_source *source, cvy_position *at)
 {
@@ -116,15 +131,11 @@ static cvy_status read_known(const json_t *json, const cvy_json_source *source, 
     if (json_object_get(json, "train_samples")) {
         CVY_TRY(cvy_json_get_int(json, "train_samples", source, 1, INT64_MAX, &at->train_samples));
     }
-    if (json_object_get(json, "data")) {
-        const char *kind;
-        CVY_TRY(cvy_json_get_text(json, "data", source, &kind));
-        CVY_REQUIRE(strlen(kind) < sizeof at->data, source->status,
-                    "%s: data: a kind of %zu bytes, expected fewer than %zu", source->file, strlen(kind),
-                    sizeof at->data);
-        snprintf(at->data, sizeof at->data, "%s", kind);
+    if (json_object_get(json, "ranks")) {
+        CVY_TRY(cvy_json_get_int(json, "ranks", source, 1, INT64_MAX, &at->ranks));
     }
-    return CVY_OK;
+    CVY_TRY(read_word(json, "strategy", source, at->strategy, sizeof at->strategy));
+    return read_word(json, "data", source, at->data, sizeof at->data);
 }
 
 static cvy_status read_position(const json_t *json, const cvy_json_source *source, cvy_position *at)

@@ -2,6 +2,9 @@
  * Saving: everything goes into FOLDER/step-NNNNNNNN.tmp-PID, each file is synced, then the folder, then it is renamed
  * and FOLDER is synced. A process that dies at any moment leaves the older checkpoints whole, and at most a folder
  * whose name says that it is not one; cvy_checkpoint_prune() clears it away.
+ *
+ * Of many ranks the first alone touches files; the others send it what they own, tensor by tensor, and do so to the end
+ * even where it cannot write: nobody is left waiting, and all hear how it went.
  */
 #include "runtime/checkpoint.h"
 
@@ -19,6 +22,7 @@
 #include "base/text.h"
 #include "runtime/checkpoint_record.h"
 #include "runtime/safetensors.h"
+#include "runtime/sharing.h"
 
 enum { NAME_BYTES = 48, ENTRY_SLACK_BYTES = 512, FOLDER_SLACK_BYTES = 64 << 10 };
 
@@ -53,39 +57,88 @@ static cvy_status check_space(const char *folder, const cvy_state *state)
     return CVY_OK;
 }
 
-/* Write the tensors of one file. None of them: no file. */
-static cvy_status write_tensors(const char *path, const cvy_state *state, bool optimizer, uint64_t *checksum_out,
-                                bool *present_out)
+/* Tensors of one file on their way to the first rank, in order. */
+typedef struct gathering {
+    const cvy_state *state;
+    bool optimizer;
+    int next;      /* in the state */
+    void *landing; /* for what other ranks send */
+} gathering;
+
+static bool find_next(gathering *g)
 {
-    cvy_safetensor_item *item = cvy_calloc((size_t)state->count, sizeof *item);
+    while (g->next < g->state->count && g->state->tensor[g->next].optimizer != g->optimizer) {
+        g->next++;
+    }
+    return g->next < g->state->count;
+}
+
+/* On the first rank @p to gets the next tensor; NULL: nobody wants it. */
+static cvy_status gather_next(void *context, void *to)
+{
+    gathering *g = context;
+    (void)find_next(g);
+    return cvy_state_collect(g->state, g->next++, g->landing, to);
+}
+
+/* What the first rank writes of a file. */
+static cvy_status write_items(const char *path, gathering *g, int items, uint64_t *checksum_out)
+{
+    cvy_safetensor_item *item = cvy_calloc((size_t)items + 1, sizeof *item);
     if (!item) {
         return CVY_ERR_MEMORY;
     }
     int count = 0;
-    for (int i = 0; i < state->count; i++) {
-        const cvy_state_tensor *tensor = &state->tensor[i];
-        if (tensor->optimizer == optimizer) {
-            item[count++] = (cvy_safetensor_item){tensor->name, tensor->shape, tensor->tensor, tensor->data};
+    bool gathers = g->state->sharing != NULL;
+    for (int i = 0; i < g->state->count; i++) {
+        const cvy_state_tensor *tensor = &g->state->tensor[i];
+        if (tensor->optimizer == g->optimizer) {
+            item[count++] = (cvy_safetensor_item){tensor->name,
+                                                  tensor->shape,
+                                                  gathers ? cvy_state_whole(tensor) : tensor->tensor,
+                                                  tensor->data,
+                                                  gathers ? gather_next : NULL,
+                                                  g};
         }
     }
-    *present_out = count > 0 || !optimizer;
-    cvy_status status = CVY_OK;
-    if (*present_out) {
-        status = cvy_safetensors_write(path, item, count, file_dtype(state), checksum_out);
-    }
+    cvy_status status = cvy_safetensors_write(path, item, count, file_dtype(g->state), checksum_out);
     cvy_free(item);
     return status;
 }
 
-static cvy_status write_file(const char *folder, const cvy_state *state, int which, cvy_checkpoint_file *file)
+/*
+ * Write the tensors of one file; none of them: no file. All ranks take part, to the end, whatever becomes of the file:
+ * @p status is what went wrong on the first rank already.
+ */
+static cvy_status write_tensors(const char *path, gathering *g, cvy_status status, uint64_t *checksum_out,
+                                bool *present_out)
 {
-    char *path = cvy_path_join(folder, cvy_checkpoint_file_name[which]);
-    if (!path) {
-        return CVY_ERR_MEMORY;
+    int items = 0;
+    for (int i = 0; i < g->state->count; i++) {
+        items += g->state->tensor[i].optimizer == g->optimizer;
     }
+    *present_out = items > 0 || !g->optimizer;
+    if (status == CVY_OK && *present_out && cvy_comm_rank(cvy_state_comm(g->state)) == 0) {
+        status = write_items(path, g, items, checksum_out);
+    }
+    while (g->state->sharing && find_next(g)) {
+        cvy_status moved = gather_next(g, NULL);
+        status = status == CVY_OK ? moved : status;
+        CVY_TRY(moved == CVY_OK ? CVY_OK : status);
+    }
+    return status;
+}
+
+static cvy_status write_file(const char *folder, gathering *g, cvy_status status, cvy_checkpoint_file *file)
+{
     struct stat info;
-    cvy_status status = write_tensors(path, state, which == CVY_CHECKPOINT_OPTIMIZER, &file->checksum, &file->present);
-    if (status == CVY_OK && file->present) {
+    int which = g->optimizer ? CVY_CHECKPOINT_OPTIMIZER : CVY_CHECKPOINT_MODEL;
+    char *path = cvy_path_join(folder, cvy_checkpoint_file_name[which]);
+    if (!path && status == CVY_OK) {
+        status = CVY_ERR_MEMORY;
+    }
+    status = write_tensors(path, g, status, &file->checksum, &file->present);
+    if (status == CVY_OK && file->present && cvy_comm_rank(cvy_state_comm(g->state)) == 0) {
         if (stat(path, &info) == 0) {
             file->bytes = info.st_size;
         } else {
@@ -96,17 +149,28 @@ static cvy_status write_file(const char *folder, const cvy_state *state, int whi
     return status;
 }
 
-/* Fill the folder aside. */
-static cvy_status write_contents(const char *aside, const cvy_state *state, const cvy_position *position)
+/* Make the folder aside; what an earlier process of our number left there goes. */
+static cvy_status make_aside(const char *aside)
 {
+    CVY_TRY(cvy_folder_remove(aside, CVY_ERR_CHECKPOINT));
+    return cvy_folder_create(aside, CVY_ERR_CHECKPOINT);
+}
+
+/* Fill the folder aside. All ranks go through it to the end, whatever went wrong on the first. */
+static cvy_status write_contents(const char *aside, const cvy_state *state, const cvy_position *position,
+                                 void *landing)
+{
+    bool first = cvy_comm_rank(cvy_state_comm(state)) == 0;
     cvy_checkpoint_record record = {.position = *position};
-    CVY_TRY(cvy_folder_remove(aside, CVY_ERR_CHECKPOINT)); /* of an earlier process with our number */
-    CVY_TRY(cvy_folder_create(aside, CVY_ERR_CHECKPOINT));
+    cvy_status status = first ? make_aside(aside) : CVY_OK;
     for (int i = 0; i < CVY_CHECKPOINT_FILES; i++) {
-        CVY_TRY(write_file(aside, state, i, &record.file[i]));
+        gathering g = {.state = state, .optimizer = i == CVY_CHECKPOINT_OPTIMIZER, .landing = landing};
+        status = write_file(aside, &g, status, &record.file[i]);
     }
-    CVY_TRY(cvy_checkpoint_record_save(aside, &record));
-    return cvy_file_sync(aside, CVY_ERR_CHECKPOINT);
+    if (first && status == CVY_OK) {
+        status = cvy_checkpoint_record_save(aside, &record);
+    }
+    return first && status == CVY_OK ? cvy_file_sync(aside, CVY_ERR_CHECKPOINT) : status;
 }
 
 /*
@@ -142,25 +206,53 @@ static cvy_status discard(const char *aside, cvy_status status)
     return cvy_fail(status, "%s", cause);
 }
 
+/* The first rank, before anything is sent. */
+static cvy_status prepare(const char *folder, const cvy_state *state)
+{
+    CVY_TRY(cvy_folder_create(folder, CVY_ERR_CHECKPOINT));
+    return check_space(folder, state);
+}
+
+/* The first rank, once all is written, or was to be. */
+static cvy_status finish(const char *folder, const char *aside, const char *path, cvy_status status)
+{
+    if (status == CVY_OK) {
+        status = put_in_place(aside, path);
+    }
+    return status == CVY_OK ? cvy_file_sync(folder, CVY_ERR_CHECKPOINT) : discard(aside, status);
+}
+
+/* Memory for what other ranks send, where there are some. */
+static cvy_status make_landing(const cvy_state *state, void **landing_out)
+{
+    int64_t bytes = cvy_state_landing_bytes(state);
+    void *landing = bytes ? cvy_calloc((size_t)bytes, 1) : NULL;
+    CVY_REQUIRE(landing || !bytes, CVY_ERR_MEMORY, "no memory to gather a checkpoint: %" PRId64 " bytes", bytes);
+    *landing_out = landing;
+    return CVY_OK;
+}
+
 cvy_status cvy_checkpoint_save(const char *folder, const cvy_state *state, const cvy_position *position)
 {
     char name[NAME_BYTES];
     char aside_name[2 * NAME_BYTES];
+    cvy_comm *comm = cvy_state_comm(state);
+    bool first = cvy_comm_rank(comm) == 0;
+    void *landing = NULL;
     CVY_REQUIRE(position->step >= 0, CVY_ERR_ARG, "a checkpoint of step %" PRId64, position->step);
     snprintf(name, sizeof name, "step-%08" PRId64, position->step);
     snprintf(aside_name, sizeof aside_name, "%s.tmp-%ld", name, (long)getpid());
-    cvy_status status = CVY_OK;
     char *path = cvy_path_join(folder, name);
     char *aside = cvy_path_join(folder, aside_name);
-    CVY_REQUIRE_GOTO(status, done, path && aside, CVY_ERR_MEMORY, "%s: no memory to save a checkpoint", folder);
-    CVY_TRY_GOTO(status, done, cvy_folder_create(folder, CVY_ERR_CHECKPOINT));
-    CVY_TRY_GOTO(status, done, check_space(folder, state));
-    status = write_contents(aside, state, position);
-    if (status == CVY_OK) {
-        status = put_in_place(aside, path);
-    }
-    status = status == CVY_OK ? cvy_file_sync(folder, CVY_ERR_CHECKPOINT) : discard(aside, status);
+    cvy_status status =
+        path && aside ? CVY_OK : cvy_fail(CVY_ERR_MEMORY, "%s: no memory to save a checkpoint", folder);
+    status = status == CVY_OK && first ? prepare(folder, state) : status;
+    status = status == CVY_OK ? make_landing(state, &landing) : status;
+    CVY_TRY_GOTO(status, done, cvy_comm_agree(comm, status));
+    status = write_contents(aside, state, position, landing);
+    status = cvy_comm_agree(comm, first ? finish(folder, aside, path, status) : status);
 done:
+    cvy_free(landing);
     cvy_free(path);
     cvy_free(aside);
     return status;
@@ -168,21 +260,25 @@ done:
 
 cvy_status cvy_weights_save(const char *path, const cvy_state *state)
 {
+    cvy_comm *comm = cvy_state_comm(state);
+    gathering g = {.state = state};
     size_t bytes = strlen(path) + sizeof ".tmp";
     char *aside = cvy_calloc(bytes, 1);
-    if (!aside) {
-        return CVY_ERR_MEMORY;
-    }
-    snprintf(aside, bytes, "%s.tmp", path);
     bool present;
     uint64_t checksum;
-    cvy_status status = write_tensors(aside, state, false, &checksum, &present);
-    if (status == CVY_OK) {
-        status = cvy_file_replace(aside, path, CVY_ERR_CHECKPOINT);
+    cvy_status status = aside ? make_landing(state, &g.landing) : CVY_ERR_MEMORY;
+    CVY_TRY_GOTO(status, done, cvy_comm_agree(comm, status));
+    snprintf(aside, bytes, "%s.tmp", path);
+    status = write_tensors(aside, &g, CVY_OK, &checksum, &present);
+    if (cvy_comm_rank(comm) == 0) {
+        status = status == CVY_OK ? cvy_file_replace(aside, path, CVY_ERR_CHECKPOINT) : status;
+        if (status != CVY_OK) {
+            (void)unlink(aside);
+        }
     }
-    if (status != CVY_OK) {
-        (void)unlink(aside);
-    }
+    status = cvy_comm_agree(comm, status);
+done:
+    cvy_free(g.landing);
     cvy_free(aside);
     return status;
 }

@@ -82,12 +82,12 @@ static cvy_status load_checkpoint(const char *path, cvy_state *state, const cvy_
     return averages ? cvy_checkpoint_load_averages(path, state) : CVY_OK;
 }
 
-static cvy_status load_weights(const char *from, cvy_executor *executor, const cvy_model *model, bool averages)
+static cvy_status load_weights(const char *from, const cvy_session *session, const cvy_model *model, bool averages)
 {
     bool is_file;
     char *path = NULL;
-    cvy_state state = *cvy_executor_state(executor);
-    CVY_TRY(cvy_checkpoint_resolve(from, &path, &is_file));
+    cvy_state state = *cvy_executor_state(session->executor);
+    CVY_TRY(cvy_checkpoint_resolve(from, session->comm, &path, &is_file));
     cvy_status status =
         is_file ? cvy_weights_load(path, &state) : load_checkpoint(path, &state, model, averages);
     cvy_free(path);
@@ -100,7 +100,7 @@ cvy_status cvy_evaluate(const cvy_model *model, const char *checkpoint, const cv
     cvy_session session;
     cvy_status status = cvy_session_open(model, options, observer, false, true, &session);
     CVY_TRY_GOTO(status, done, status);
-    CVY_TRY_GOTO(status, done, load_weights(checkpoint, session.executor, model, options->ema > 0.0));
+    CVY_TRY_GOTO(status, done, load_weights(checkpoint, &session, model, options->ema > 0.0));
     CVY_TRY_GOTO(status, done, cvy_session_evaluate(&session, options, observer, evaluation_out));
 done:
     cvy_session_close(&session);

@@ -62,6 +62,15 @@ int cvy_executor_find(const cvy_executor *executor, cvy_schedule_kind kind, cvy_
 /** Persistent tensors by name. Borrowed; valid as long as the executor. */
 const cvy_state *cvy_executor_state(const cvy_executor *executor);
 
+/**
+ * Tell the ranks of a run what each has of the tensors, so that they can be saved, loaded and compared. Collective;
+ * once, behind cvy_executor_create(); all ranks return the same. Nothing is to be told where there is one rank.
+ *
+ * @param[in] comm  borrowed, must outlive the executor; NULL: one rank
+ * @retval CVY_ERR_RANK as cvy_sharing_create()
+ */
+cvy_status cvy_executor_share_state(cvy_executor *executor, cvy_comm *comm);
+
 /** Memory of the loader's slots, one behind the other, as the plan placed them. */
 void *cvy_executor_slots(const cvy_executor *executor);
 

@@ -1,20 +1,59 @@
-/* The persistent tensors of an executor by their names, and how they are born. */
+/*
+ * The persistent tensors of an executor by their names, and how they are born. All ranks list all of the model, in one
+ * order, whatever each has of it; and an element is born from its number in the whole tensor, so that all ranks
+ * together have what one would have.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/random.h"
+#include "plan/distribution.h"
 #include "runtime/executor_internal.h"
+#include "runtime/sharing.h"
+#include "runtime/state_copy.h"
 
-/* What stands before a parameter's name; NULL where the buffer is no tensor of the state. */
-static const char *find_prefix(const cvy_buffer *b)
+/* The kinds of tensors in their order: what stands before a parameter's name. */
+static const struct {
+    cvy_content content;
+    int part;
+    const char *prefix;
+} kinds[] = {
+    {CVY_CONTENT_PARAMETER, -1, ""},
+    {CVY_CONTENT_MOMENT, 0, "momentum."},
+    {CVY_CONTENT_MOMENT, 1, "moment2."},
+    {CVY_CONTENT_AVERAGE, -1, "ema."},
+};
+
+static cvy_schedule_kind find_schedule(const cvy_executor *e)
 {
-    switch (b->content) {
-    case CVY_CONTENT_PARAMETER: return "";
-    case CVY_CONTENT_MOMENT: return b->part == 0 ? "momentum." : "moment2.";
-    case CVY_CONTENT_AVERAGE: return "ema.";
-    default: return NULL;
+    return e->plan->options.training ? CVY_SCHEDULE_TRAIN : CVY_SCHEDULE_EVALUATE;
+}
+
+/* Whether ranks have state of a kind for a parameter; on each it may be a part, or nothing. */
+static bool is_listed(const cvy_executor *e, int kind, const cvy_parameter *parameter)
+{
+    const cvy_plan_options *options = &e->plan->options;
+    switch (kinds[kind].content) {
+    case CVY_CONTENT_PARAMETER: return true;
+    case CVY_CONTENT_MOMENT:
+        return options->training && parameter->spec.trainable &&
+               kinds[kind].part < cvy_optimizer_moments(&options->optimizer);
+    default: return options->training && options->average > 0.0;
     }
+}
+
+/* A persistent buffer of this rank; -1 where it has none. */
+static int find_buffer(const cvy_executor *e, cvy_content content, int part, int parameter)
+{
+    const cvy_schedule *s = &e->plan->schedule[find_schedule(e)];
+    for (int i = 0; i < e->plan->persistent_buffers; i++) {
+        const cvy_buffer *b = &s->buffer[i];
+        if (b->content == content && b->parameter == parameter && (part < 0 || b->part == part)) {
+            return i;
+        }
+    }
+    return -1;
 }
 
 static char *print_name(const char *prefix, const char *parameter)
@@ -27,37 +66,100 @@ static char *print_name(const char *prefix, const char *parameter)
     return name;
 }
 
+/* Axes along which ranks have a norm's statistics each its own: they cut what it is taken from, and do not share it. */
+static unsigned find_apart(const cvy_executor *e, int layer)
+{
+    const cvy_plan_parallel *parallel = &e->plan->options.parallel;
+    if (!parallel->distribution) {
+        return 0;
+    }
+    unsigned cut = parallel->distribution->layer[layer].input_split & CVY_AXIS_SPACE;
+    cut |= parallel->distribution->strategy.mesh.size[CVY_AXIS_SAMPLE] > 1 ? CVY_AXIS_BIT(CVY_AXIS_SAMPLE) : 0;
+    return cut & ~parallel->norm_axes;
+}
+
+/* Elements a channel that a norm's running statistics get from an iteration. */
+static int64_t count_norm(const cvy_executor *e, int layer)
+{
+    const cvy_schedule *s = &e->plan->schedule[find_schedule(e)];
+    for (int i = 0; i < s->steps; i++) {
+        const cvy_op *op = s->step[i].op >= 0 && s->step[i].layer == layer ? &s->op[s->step[i].op] : NULL;
+        if (op && op->kind == CVY_OP_BATCH_NORM && op->pass == CVY_PASS_COMMIT) {
+            return op->params.norm.count;
+        }
+    }
+    return 1; /* they are not trained here, so all have the same */
+}
+
+static void describe_statistic(const cvy_executor *e, cvy_state_tensor *tensor)
+{
+    const cvy_parameter *parameter = &e->plan->model->parameter[tensor->parameter];
+    cvy_role role = parameter->spec.role;
+    if (role == CVY_ROLE_RUNNING_MEAN || role == CVY_ROLE_RUNNING_VARIANCE) {
+        tensor->apart = find_apart(e, parameter->layer) != 0;
+        tensor->count = count_norm(e, parameter->layer);
+    }
+}
+
+/* What is held: where an update is shared out a piece, in the memory of the part that it has of the parameter. */
+static void describe_part(const cvy_executor *e, int buffer, cvy_state_tensor *tensor)
+{
+    const cvy_schedule *s = &e->plan->schedule[find_schedule(e)];
+    const cvy_buffer *b = &s->buffer[buffer];
+    const cvy_buffer *part = &s->buffer[find_buffer(e, CVY_CONTENT_PARAMETER, -1, tensor->parameter)];
+    tensor->data = cvy_executor_memory(e, find_schedule(e), buffer);
+    tensor->tensor = part->tensor;
+    tensor->holding = (cvy_holding){.global = part->global, .stretched = part->stretched, .stretches = part->stretches};
+    memcpy(tensor->holding.local, part->local, sizeof part->local);
+    if (!cvy_tensor_equal(&b->tensor, &part->tensor)) {
+        tensor->holding.piece = b->local[0];
+    }
+}
+
+static cvy_status list_tensor(cvy_executor *e, int kind, int parameter)
+{
+    const cvy_parameter *of = &e->plan->model->parameter[parameter];
+    cvy_state_tensor *tensor = &e->state.tensor[e->state.count];
+    int buffer = find_buffer(e, kinds[kind].content, kinds[kind].part, parameter);
+    *tensor = (cvy_state_tensor){.name = of->name,
+                                 .optimizer = kind > 0,
+                                 .shape = of->spec.shape,
+                                 .tensor = {.shape = of->spec.shape, .dtype = e->plan->options.dtype},
+                                 .parameter = parameter};
+    if (kind > 0) {
+        tensor->name = e->state_names[e->state.count] = print_name(kinds[kind].prefix, of->name);
+    }
+    e->state.count++;
+    if (buffer >= 0) {
+        describe_part(e, buffer, tensor);
+    }
+    if (kinds[kind].content != CVY_CONTENT_MOMENT) {
+        describe_statistic(e, tensor);
+    }
+    return tensor->name ? CVY_OK : CVY_ERR_MEMORY;
+}
+
 cvy_status cvy_executor_list_state(cvy_executor *e)
 {
-    cvy_schedule_kind kind = e->plan->options.training ? CVY_SCHEDULE_TRAIN : CVY_SCHEDULE_EVALUATE;
-    const cvy_schedule *s = &e->plan->schedule[kind];
-    size_t room = (size_t)e->plan->persistent_buffers + 1;
+    const cvy_model *model = e->plan->model;
+    int count = (int)(sizeof kinds / sizeof kinds[0]);
+    size_t room = (size_t)count * (size_t)model->parameters + 1;
     e->state.tensor = cvy_calloc(room, sizeof *e->state.tensor);
     e->state_names = cvy_calloc(room, sizeof *e->state_names);
     if (!e->state.tensor || !e->state_names) {
         return CVY_ERR_MEMORY;
     }
-    for (int i = 0; i < e->plan->persistent_buffers; i++) {
-        const cvy_buffer *b = &s->buffer[i];
-        const char *prefix = find_prefix(b);
-        if (!prefix) {
-            continue;
+    for (int kind = 0; kind < count; kind++) {
+        for (int i = 0; i < model->parameters; i++) {
+            CVY_TRY(is_listed(e, kind, &model->parameter[i]) ? list_tensor(e, kind, i) : CVY_OK);
         }
-        const cvy_parameter *parameter = &e->plan->model->parameter[b->parameter];
-        const char *name = parameter->name;
-        if (*prefix) {
-            name = e->state_names[e->state.count] = print_name(prefix, name);
-            if (!name) {
-                return CVY_ERR_MEMORY;
-            }
-        }
-        e->state.tensor[e->state.count++] = (cvy_state_tensor){.name = name,
-                                                               .optimizer = *prefix != '\0',
-                                                               .shape = parameter->spec.shape,
-                                                               .tensor = b->tensor,
-                                                               .data = cvy_executor_memory(e, kind, i)};
     }
     return CVY_OK;
+}
+
+cvy_status cvy_executor_share_state(cvy_executor *e, cvy_comm *comm)
+{
+    return cvy_comm_ranks(comm) > 1 ? cvy_sharing_create(comm, &e->state, &e->state.sharing) : CVY_OK;
 }
 
 void cvy_executor_release_state(cvy_executor *e)
@@ -67,6 +169,7 @@ void cvy_executor_release_state(cvy_executor *e)
     }
     cvy_free(e->state_names);
     cvy_free(e->state.tensor);
+    cvy_sharing_destroy(&e->state.sharing);
 }
 
 /* A parameter at its birth. */
@@ -103,9 +206,8 @@ cvy_status cvy_executor_initialise(cvy_executor *e, uint64_t seed)
 {
     memset(e->persistent.base, 0, e->persistent.bytes);
     for (int i = 0; i < e->plan->model->parameters; i++) {
-        const cvy_state_tensor *tensor = cvy_state_find(&e->state, e->plan->model->parameter[i].name);
         const birth b = {.init = &e->plan->model->parameter[i].spec.init, .seed = seed, .parameter = i};
-        cvy_tensor_fill(&tensor->tensor, tensor->data, draw_element, &b);
+        cvy_state_fill(&e->state.tensor[i], draw_element, &b); /* the parameters come first */
     }
     cvy_executor_start_averages(e);
     return CVY_OK;

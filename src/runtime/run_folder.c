@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "runtime/run_folder_lock.h"
+#include "runtime/sharing.h"
 
 /* Steps of a schedule, its phases and the iteration itself: room for so many slices an iteration, generously. */
 enum { SLICES_AN_ITERATION = 4096 };
@@ -25,12 +26,17 @@ static cvy_status check_checkpoints(const char *path, bool resume, const cvy_run
     return CVY_OK;
 }
 
+static bool is_first(const cvy_run_folder *folder) { return cvy_comm_rank(folder->comm) == 0; }
+
 static cvy_status open_folder(const char *path, bool resume, cvy_run_folder *folder)
 {
     folder->path = cvy_strdup(path);
     folder->checkpoints = cvy_path_join(path, "checkpoints");
     if (!folder->path || !folder->checkpoints) {
         return CVY_ERR_MEMORY;
+    }
+    if (!is_first(folder)) {
+        return CVY_OK;
     }
     CVY_REQUIRE(!resume || cvy_folder_exists(folder->checkpoints), CVY_ERR_INPUT,
                 "%s: no run to resume there: it has no folder checkpoints", path);
@@ -41,13 +47,12 @@ static cvy_status open_folder(const char *path, bool resume, cvy_run_folder *fol
     return check_checkpoints(path, resume, folder);
 }
 
-cvy_status cvy_run_folder_open(const cvy_train_options *options, cvy_run_folder *folder_out)
+static cvy_status open_files(const cvy_train_options *options, cvy_run_folder *folder_out)
 {
-    *folder_out = (cvy_run_folder){.lock = -1, .without_rates = options->no_metrics_rates};
     CVY_REQUIRE(!options->out || !options->resume || strcmp(options->out, options->resume) == 0, CVY_ERR_INPUT,
                 "out and resume name two folders, %s and %s: a resumed run stays in its own", options->out,
                 options->resume);
-    if (options->timeline) {
+    if (options->timeline && is_first(folder_out)) {
         int64_t slices = (options->timeline_steps > 0 ? options->timeline_steps : 1) * SLICES_AN_ITERATION;
         CVY_TRY(cvy_file_check_writable(options->timeline, CVY_ERR_IO));
         cvy_status status = cvy_timeline_create(options->timeline, slices, &folder_out->timeline);
@@ -57,6 +62,12 @@ cvy_status cvy_run_folder_open(const cvy_train_options *options, cvy_run_folder 
     }
     const char *path = options->resume ? options->resume : options->out;
     return path ? open_folder(path, options->resume != NULL, folder_out) : CVY_OK;
+}
+
+cvy_status cvy_run_folder_open(const cvy_train_options *options, cvy_run_folder *folder_out)
+{
+    *folder_out = (cvy_run_folder){.comm = options->comm, .lock = -1, .without_rates = options->no_metrics_rates};
+    return cvy_comm_agree(folder_out->comm, open_files(options, folder_out));
 }
 
 static cvy_status check_number(const char *from, const char *what, int64_t found, int64_t wanted)
@@ -86,22 +97,23 @@ cvy_status cvy_run_folder_resume(const cvy_run_folder *folder, cvy_state *state,
                                  char **from_out, int *skipped_out)
 {
     cvy_position found;
-    CVY_TRY(cvy_checkpoint_find(folder->checkpoints, from_out, skipped_out));
+    cvy_status status = is_first(folder) ? cvy_checkpoint_find(folder->checkpoints, from_out, skipped_out) : CVY_OK;
+    CVY_TRY(cvy_comm_agree(folder->comm, status));
+    CVY_TRY(cvy_sharing_tell(folder->comm, from_out, skipped_out));
     CVY_TRY(cvy_checkpoint_load(*from_out, state, &found));
-    CVY_TRY(check_found(*from_out, &found, position));
+    CVY_TRY(cvy_comm_agree(folder->comm, check_found(*from_out, &found, position)));
     found.batch = position->batch;
     found.micro_batches = position->micro_batches;
     found.train_samples = position->train_samples;
+    found.ranks = position->ranks;
     memcpy(found.data, position->data, sizeof found.data);
+    memcpy(found.strategy, position->strategy, sizeof found.strategy);
     *position = found;
     return CVY_OK;
 }
 
-cvy_status cvy_run_folder_open_metrics(cvy_run_folder *folder, const cvy_plan *plan, const cvy_position *position)
+static cvy_status open_metrics(cvy_run_folder *folder, const cvy_plan *plan, const cvy_position *position)
 {
-    if (!folder->path) {
-        return CVY_OK;
-    }
     char *plan_path = cvy_path_join(folder->path, "plan.yaml");
     char *metrics_path = cvy_path_join(folder->path, "metrics.jsonl");
     cvy_status status = plan_path && metrics_path ? CVY_OK : CVY_ERR_MEMORY;
@@ -123,14 +135,19 @@ done:
     return status;
 }
 
-cvy_status cvy_run_folder_save(cvy_run_folder *folder, const cvy_state *state, const cvy_position *position, int keep)
+cvy_status cvy_run_folder_open_metrics(cvy_run_folder *folder, const cvy_plan *plan, const cvy_position *position)
 {
-    (void)cvy_metrics_flush(folder->metrics); /* a run killed right after the save goes on and misses no line */
-    CVY_TRY(cvy_checkpoint_save(folder->checkpoints, state, position));
+    if (!folder->path) {
+        return CVY_OK;
+    }
+    return cvy_comm_agree(folder->comm, is_first(folder) ? open_metrics(folder, plan, position) : CVY_OK);
+}
+
+/* Note a checkpoint that was saved, and remove those that are not kept. */
+static cvy_status note_saved(cvy_run_folder *folder, const cvy_position *position, int keep)
+{
     char name[48]; /* within the run: metrics of two runs alike are alike, wherever their folders lie */
     snprintf(name, sizeof name, "checkpoints/step-%08" PRId64, position->step);
-    snprintf(folder->last_checkpoint, sizeof folder->last_checkpoint, "%s/step-%08" PRId64, folder->checkpoints,
-             position->step);
     cvy_metrics_line line = CVY_METRICS_LINE_INIT;
     line.event = "checkpoint";
     line.step = position->step;
@@ -139,6 +156,17 @@ cvy_status cvy_run_folder_save(cvy_run_folder *folder, const cvy_state *state, c
     line.text = name;
     CVY_TRY(cvy_metrics_add(folder->metrics, &line));
     return cvy_checkpoint_prune(folder->checkpoints, keep, position->step, position->best_step);
+}
+
+cvy_status cvy_run_folder_save(cvy_run_folder *folder, const cvy_state *state, const cvy_position *position, int keep)
+{
+    if (folder->metrics) {
+        (void)cvy_metrics_flush(folder->metrics); /* a run killed right after the save goes on and misses no line */
+    }
+    CVY_TRY(cvy_checkpoint_save(folder->checkpoints, state, position));
+    snprintf(folder->last_checkpoint, sizeof folder->last_checkpoint, "%s/step-%08" PRId64, folder->checkpoints,
+             position->step);
+    return cvy_comm_agree(folder->comm, is_first(folder) ? note_saved(folder, position, keep) : CVY_OK);
 }
 
 static double find_rate(const cvy_run_folder *folder, double images_per_s)
@@ -213,8 +241,8 @@ cvy_status cvy_run_folder_close(cvy_run_folder *folder, const cvy_position *posi
     cvy_free(folder->path);
     cvy_free(folder->checkpoints);
     folder->path = folder->checkpoints = NULL;
-    if (status != CVY_OK) {
+    if (status != CVY_OK) { /* of all ranks: they come here with one status */
         return cvy_fail(status, "%s", words);
     }
-    return metrics != CVY_OK ? metrics : timeline;
+    return cvy_comm_agree(folder->comm, metrics != CVY_OK ? metrics : timeline);
 }

@@ -1,6 +1,9 @@
 /*
  * A run's folder: plan.yaml, metrics.jsonl, checkpoints, and a lock that keeps a second process out. Without one (path
  * NULL) every function does nothing.
+ *
+ * Of many ranks the first alone touches files. Opening, resuming, saving and closing are collective: what the first
+ * finds and decides holds for all, and all return the same, with the words of the first that failed.
  */
 #ifndef CVY_RUNTIME_RUN_FOLDER_H
 #define CVY_RUNTIME_RUN_FOLDER_H
@@ -12,6 +15,7 @@
 #include "runtime/timeline.h"
 
 typedef struct cvy_run_folder {
+    cvy_comm *comm;             /**< the ranks of the run; borrowed; NULL: one */
     char *path;                 /**< NULL: the run leaves no trace */
     char *checkpoints;          /**< folder of the checkpoints */
     char last_checkpoint[512];
@@ -56,7 +60,7 @@ cvy_status cvy_run_folder_open_metrics(cvy_run_folder *folder, const cvy_plan *p
 /** Save a checkpoint, note it, remove those that are not kept. */
 cvy_status cvy_run_folder_save(cvy_run_folder *folder, const cvy_state *state, const cvy_position *position, int keep);
 
-/** Lines of metrics.jsonl. */
+/** Lines of metrics.jsonl; the first rank's. Not collective. */
 void cvy_run_folder_note_step(cvy_run_folder *folder, const cvy_position *position, double loss, double accuracy,
                               double images_per_s, double learning_rate);
 void cvy_run_folder_note_epoch(cvy_run_folder *folder, const cvy_epoch_result *result);

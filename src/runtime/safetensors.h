@@ -47,6 +47,9 @@ typedef struct cvy_safetensor_item {
     cvy_shape shape;     /**< written to the header */
     cvy_tensor tensor;   /**< as it lies in memory */
     const void *data;
+    cvy_status (*fetch)(void *context, void *to); /**< brings the tensor in plain order, in the type of the file, when
+                                                       its turn comes, in place of `data`; NULL: it is there */
+    void *context;
 } cvy_safetensor_item;
 
 /**

@@ -95,10 +95,11 @@ static cvy_status put_tensor(writer *file, const cvy_safetensor_item *item, cvy_
 {
     const cvy_tensor logical = {item->shape, dtype, CVY_FORMAT_PLAIN, false};
     size_t bytes = (size_t)cvy_tensor_bytes(&logical);
-    if (item->tensor.format == CVY_FORMAT_PLAIN && item->tensor.dtype == dtype) {
+    if (!item->fetch && item->tensor.format == CVY_FORMAT_PLAIN && item->tensor.dtype == dtype) {
         return put(file, item->data, bytes);
     }
-    CVY_TRY(cvy_tensor_copy(&item->tensor, item->data, &logical, file->scratch));
+    CVY_TRY(item->fetch ? item->fetch(item->context, file->scratch)
+                        : cvy_tensor_copy(&item->tensor, item->data, &logical, file->scratch));
     return put(file, file->scratch, bytes);
 }
 

@@ -88,7 +88,7 @@ static void set_threads(cvy_session *session, const cvy_train_options *options)
     session->threads = options->threads ? options->threads : session->cores;
     omp_set_dynamic(0);
     omp_set_num_threads(session->threads);
-    session->bound = options->pin ? cvy_threads_bind(session->threads) : NULL;
+    session->bound = options->pin ? cvy_threads_bind(session->threads, NULL) : NULL;
 }
 
 /* What the loss compares with, by its op. */
@@ -231,7 +231,8 @@ cvy_status cvy_session_open(const cvy_model *model, const cvy_train_options *opt
 {
     *session_out = (cvy_session){.model = model};
     CVY_TRY(cvy_comm_open(NULL, &session_out->comm));
-    return cvy_comm_agree(session_out->comm, set_up(session_out, options, observer, training, with_data));
+    CVY_TRY(cvy_comm_agree(session_out->comm, set_up(session_out, options, observer, training, with_data)));
+    return cvy_executor_share_state(session_out->executor, session_out->comm);
 }
 
 void cvy_session_close(cvy_session *session)

@@ -20,8 +20,9 @@ static bool is_up_to_user(void)
     return getenv("OMP_PROC_BIND") || getenv("OMP_PLACES") || getenv("GOMP_CPU_AFFINITY");
 }
 
-/* Share the hardware threads out over cores, in order of the lowest one of each; answers how many cores there are. */
-static int find_cores(const cpu_set_t *all, cpu_set_t *core, int room)
+/* Share the hardware threads of some cores out over these, in order of the lowest one of each; answers how many cores
+ * there are. NULL: of all cores. */
+static int find_cores(const cpu_set_t *all, const cpu_set_t *wanted, cpu_set_t *core, int room)
 {
     int place[CPU_SETSIZE]; /* of the core that a lowest hardware thread stands for, plus 1 */
     int cores = 0;
@@ -33,6 +34,9 @@ static int find_cores(const cpu_set_t *all, cpu_set_t *core, int room)
             continue;
         }
         int leader = cvy_topology_core(cpu);
+        if (wanted && !CPU_ISSET(leader, wanted)) {
+            continue;
+        }
         if (place[leader] == 0) {
             place[leader] = ++cores;
         }
@@ -46,14 +50,15 @@ static int find_cores(const cpu_set_t *all, cpu_set_t *core, int room)
 /* A mask that the system refuses leaves a thread where it was: slower perhaps, never wrong. */
 static void set_mask(const cpu_set_t *mask) { (void)sched_setaffinity(0, sizeof *mask, mask); }
 
-cvy_threads *cvy_threads_bind(int threads)
+cvy_threads *cvy_threads_bind(int threads, const cpu_set_t *cores)
 {
     cvy_threads *t = NULL;
-    if (threads < 2 || is_up_to_user()) {
+    if (threads < (cores ? 1 : 2) || is_up_to_user()) {
         return NULL;
     }
     t = cvy_calloc(1, sizeof *t + (size_t)threads * sizeof t->core[0]);
-    if (!t || sched_getaffinity(0, sizeof t->all, &t->all) != 0 || find_cores(&t->all, t->core, threads) != threads) {
+    if (!t || sched_getaffinity(0, sizeof t->all, &t->all) != 0 ||
+        find_cores(&t->all, cores, t->core, threads) != threads) {
         cvy_free(t);
         return NULL;
     }

@@ -6,20 +6,24 @@
 #ifndef CVY_RUNTIME_THREADS_H
 #define CVY_RUNTIME_THREADS_H
 
+#include <sched.h>
+
 /** What a process had before its threads were bound. */
 typedef struct cvy_threads cvy_threads;
 
 /**
  * Bind each OpenMP thread of the calling thread's team to a core.
  *
- * Nothing is bound where the threads are not as many as the cores that this thread may use, or are one, nor where
- * OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY say something of it. Threads made later by this one inherit its
- * core: see cvy_threads_pause().
+ * Nothing is bound where the threads are not as many as the cores, or are one without @p cores, nor where
+ * OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY say something of it. Threads made later by this one inherit its core:
+ * see cvy_threads_pause().
  *
  * @param[in] threads of a team
+ * @param[in] cores   of those that this thread may use the ones to bind to, each by its lowest hardware thread: a
+ *                    rank's own, where ranks share a node; NULL: all that it may use
  * @return what cvy_threads_release() takes; NULL: nothing was bound
  */
-cvy_threads *cvy_threads_bind(int threads);
+cvy_threads *cvy_threads_bind(int threads, const cpu_set_t *cores);
 
 /** Give the calling thread alone all its cores back, so that threads it makes meanwhile have them; NULL is fine. */
 void cvy_threads_pause(const cvy_threads *threads);

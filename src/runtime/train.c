@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "runtime/sharing.h"
 #include "runtime/train_internal.h"
 
 static int64_t count_steps_an_epoch(const cvy_training *t) { return cvy_ceil_div(t->samples, t->options->batch); }
@@ -40,6 +41,7 @@ static cvy_status evaluate_epoch(cvy_training *t, const epoch_start *start, cvy_
     if (cvy_data_get_info(t->session.data)->count[CVY_SPLIT_TEST] > 0) {
         double start_s = cvy_clock_s();
         cvy_loader_stop(t->loader); /* where `steps` ended it still reads ahead; both use the plan's slots */
+        CVY_TRY(cvy_state_merge_statistics(cvy_executor_state(t->session.executor)));
         CVY_TRY(cvy_session_evaluate(&t->session, t->options, NULL, &evaluation));
         cvy_training_pause_clocks(t, start_s);
     }

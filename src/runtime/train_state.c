@@ -5,6 +5,8 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "plan/distribution.h"
+#include "runtime/sharing.h"
 #include "runtime/train_internal.h"
 
 /* The batches that are left of the epoch must be those of the plan; old checkpoints do not say what theirs were. */
@@ -28,6 +30,16 @@ static int64_t find_micro_batches(const cvy_training *t)
     return commits ? cvy_max_i64(t->options->micro_batches, 1) : 0;
 }
 
+/* Which ranks train, and how: a checkpoint says so, and goes on under any others. */
+static void note_layout(cvy_training *t)
+{
+    const cvy_distribution *distribution = t->session.plan->options.parallel.distribution;
+    if (distribution) {
+        t->position.ranks = distribution->strategy.mesh.ranks;
+        (void)cvy_strategy_print(&distribution->strategy, t->position.strategy);
+    }
+}
+
 cvy_status cvy_training_start(cvy_training *t)
 {
     char *from = NULL;
@@ -44,6 +56,7 @@ cvy_status cvy_training_start(cvy_training *t)
                                  .micro_batches = find_micro_batches(t),
                                  .train_samples = t->samples};
     snprintf(t->position.data, sizeof t->position.data, "%s", cvy_data_kind_name(t->session.data));
+    note_layout(t);
     if (t->options->weights) {
         CVY_TRY_GOTO(status, done, cvy_weights_load(t->options->weights, &state));
         cvy_executor_start_averages(t->session.executor);
@@ -74,8 +87,11 @@ cvy_status cvy_training_save(cvy_training *t, bool last)
     if (!t->folder.path) {
         return CVY_OK;
     }
-    cvy_status status = cvy_run_folder_save(&t->folder, cvy_executor_state(t->session.executor), &t->position,
-                                            t->options->keep_checkpoints);
+    const cvy_state *state = cvy_executor_state(t->session.executor);
+    cvy_status status = cvy_state_merge_statistics(state);
+    if (status == CVY_OK) {
+        status = cvy_run_folder_save(&t->folder, state, &t->position, t->options->keep_checkpoints);
+    }
     cvy_training_pause_clocks(t, start_s);
     if (status == CVY_OK) {
         snprintf(t->result->checkpoint, sizeof t->result->checkpoint, "%s", t->folder.last_checkpoint);

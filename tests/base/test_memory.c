@@ -4,11 +4,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/memory.h"
+#include "base/memory_high.h"
 
 static int all_zero(const unsigned char *memory, size_t bytes)
 {
@@ -241,6 +243,88 @@ static void test_more_than_is_available_is_refused_before_it_is_touched(void **s
     cvy_free(kept);
 }
 
+/* ---- memory of high bandwidth ---- */
+
+enum { MIB = 1 << 20 };
+
+/* A machine with 8 MiB of it. */
+static struct {
+    int taken, given;
+    int exhausted; /* take answers NULL */
+} high_calls;
+
+static size_t find_high_bytes(void) { return 8 * MIB; }
+
+static void *take_high(size_t bytes, size_t alignment)
+{
+    void *memory = high_calls.exhausted ? NULL : aligned_alloc(alignment, bytes);
+    if (memory) {
+        memset(memory, 0xff, bytes);
+        high_calls.taken++;
+    }
+    return memory;
+}
+
+static void give_high(void *memory)
+{
+    high_calls.given++;
+    free(memory);
+}
+
+static const cvy_high_memory pretended = {find_high_bytes, take_high, give_high};
+
+/* Room is what is there minus what was taken; sizes near the end of the address space do not wrap. */
+static void test_an_arena_fits_whole_or_not(void **state)
+{
+    (void)state;
+    assert_true(cvy_memory_fits_high(8, 0, 8) && cvy_memory_fits_high(3, 5, 8));
+    assert_false(cvy_memory_fits_high(9, 0, 8) || cvy_memory_fits_high(4, 5, 8));
+    assert_false(cvy_memory_fits_high(1, 0, 0) || cvy_memory_fits_high(1, 9, 8));
+    assert_false(cvy_memory_fits_high(SIZE_MAX, 5, 8) || cvy_memory_fits_high(SIZE_MAX - 4, 5, 8));
+}
+
+/* Arenas of 3 MiB are 4 in huge pages: two fit into 8, a third does not, until one of them is given back. */
+static void test_arenas_lie_in_high_memory_while_they_fit(void **state)
+{
+    (void)state;
+    cvy_arena arena[4] = {{0}};
+    cvy_memory_use_high(&pretended);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(cvy_arena_create(3 * MIB, &arena[i]), CVY_OK);
+        assert_ptr_equal(arena[i].high, i < 2 ? &pretended : NULL);
+        assert_int_equal((uintptr_t)arena[i].base % (2 * MIB), 0);
+        assert_true(all_zero(arena[i].base, arena[i].mapped_bytes));
+    }
+    assert_int_equal(high_calls.taken, 2);
+    cvy_arena_destroy(&arena[2]);
+    assert_int_equal(high_calls.given, 0);
+    cvy_arena_destroy(&arena[0]);
+    assert_int_equal(high_calls.given, 1);
+    high_calls.exhausted = 1; /* another process was faster */
+    assert_int_equal(cvy_arena_create(3 * MIB, &arena[2]), CVY_OK);
+    assert_null(arena[2].high);
+    high_calls.exhausted = 0;
+    assert_int_equal(cvy_arena_create(3 * MIB, &arena[3]), CVY_OK);
+    assert_ptr_equal(arena[3].high, &pretended);
+    cvy_memory_use_high(NULL); /* who took it is who gets it back */
+    for (int i = 0; i < 4; i++) {
+        cvy_arena_destroy(&arena[i]);
+    }
+    assert_int_equal(high_calls.taken, 3);
+    assert_int_equal(high_calls.given, 3);
+}
+
+/* Whatever this machine has: an answer without a failure, and an arena. */
+static void test_this_machine_answers(void **state)
+{
+    (void)state;
+    cvy_arena arena;
+    size_t bytes = cvy_memory_high.find_bytes();
+    assert_int_equal(cvy_arena_create(3 * MIB, &arena), CVY_OK);
+    assert_true(bytes >= 4 * MIB || !arena.high);
+    cvy_arena_destroy(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +341,9 @@ int main(void)
         cmocka_unit_test(test_peak_is_the_most_held_at_once),
         cmocka_unit_test(test_arenas_beyond_the_address_space_fail),
         cmocka_unit_test(test_more_than_is_available_is_refused_before_it_is_touched),
+        cmocka_unit_test(test_an_arena_fits_whole_or_not),
+        cmocka_unit_test(test_arenas_lie_in_high_memory_while_they_fit),
+        cmocka_unit_test(test_this_machine_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,50 @@ static void test_binding_leaves_one_core(void **state)
     assert_true(whole.cores <= CPU_COUNT(&before));
 }
 
+#if CVY_HAVE_HWLOC
+static cpu_set_t make_set(int count, const int *cpus)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int i = 0; i < count; i++) {
+        CPU_SET(cpus[i], &set);
+    }
+    return set;
+}
+
+/* A machine made up, of two hardware threads a core: 2 x 3 cores, each known by the lower of its threads. */
+static void test_cores_are_known_by_their_lowest_thread(void **state)
+{
+    (void)state;
+    cvy_topology topology;
+    cpu_set_t expected = make_set(6, (const int[]){0, 2, 4, 6, 8, 10});
+    assert_int_equal(setenv("HWLOC_SYNTHETIC", "pack:2 numa:1 core:3 pu:2", 1), 0);
+    cvy_topology_get(&topology);
+    assert_int_equal(unsetenv("HWLOC_SYNTHETIC"), 0);
+    assert_true(topology.cores == 6 && topology.cores_machine == 6 && topology.numa_nodes == 2);
+    assert_true(CPU_EQUAL(&topology.bound, &expected));
+}
+
+/* Sockets that number their cores by turns, as some firmware does: even ones lie beside each other, then odd ones. */
+static void test_slices_go_by_place_not_by_number(void **state)
+{
+    (void)state;
+    cpu_set_t all = make_set(8, (const int[]){0, 1, 2, 3, 4, 5, 6, 7}), slice;
+    cpu_set_t across = make_set(3, (const int[]){6, 1, 3}), some = make_set(3, (const int[]){1, 2, 7});
+    cpu_set_t last = make_set(2, (const int[]){1, 7}), none = make_set(0, NULL);
+    assert_int_equal(setenv("HWLOC_SYNTHETIC", "pack:2 numa:1 core:4 pu:1(indexes=0,2,4,6,1,3,5,7)", 1), 0);
+    cvy_topology_slice(&all, 3, 3, &slice);
+    assert_true(CPU_EQUAL(&slice, &across));
+    cvy_topology_slice(&some, 1, 9, &slice); /* 2, then 1 and 7 */
+    assert_true(CPU_EQUAL(&slice, &last));
+    cvy_topology_slice(&some, 3, 1, &slice);
+    assert_true(CPU_EQUAL(&slice, &none));
+    cvy_topology_slice(&all, 0, 8, &all);
+    assert_int_equal(CPU_COUNT(&all), 8);
+    assert_int_equal(unsetenv("HWLOC_SYNTHETIC"), 0);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -101,6 +145,10 @@ int main(void)
         cmocka_unit_test(test_memory_is_that_of_meminfo),
         cmocka_unit_test(test_vector_width_is_that_of_cpuinfo),
         cmocka_unit_test(test_binding_leaves_one_core),
+#if CVY_HAVE_HWLOC
+        cmocka_unit_test(test_cores_are_known_by_their_lowest_thread),
+        cmocka_unit_test(test_slices_go_by_place_not_by_number),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,9 +63,9 @@ static bench *make_bench(int slots, int threads, bool shuffle)
                          .info = {.sample = CVY_SHAPE(1, 1, PIXELS), .target = CVY_TARGET_CLASS, .classes = SAMPLES,
                                   .count = {SAMPLES, 0}}};
     /* 5 * 12 bytes of pixels and 5 * 4 of labels, each rounded up to 64 */
-    assert_int_equal(cvy_loader_slot_bytes(&b->data, BATCH), 128);
     cvy_loader_options options = {.split = CVY_SPLIT_TRAIN, .shuffle = shuffle, .seed = SEED, .batch = BATCH,
                                   .slots = slots, .threads = threads, .memory = b->memory};
+    assert_int_equal(cvy_loader_slot_bytes(&b->data, &options), 128);
     assert_int_equal(cvy_loader_create(&b->data, &options, &b->loader), CVY_OK);
     return b;
 }
@@ -86,6 +86,8 @@ static void expect_rest(bench *b, const int64_t *order, int64_t first)
         assert_int_equal(cvy_loader_next(b->loader, &batch), CVY_OK);
         assert_int_equal(batch.first, at);
         assert_int_equal(batch.samples, at + BATCH <= SAMPLES ? BATCH : SAMPLES - at);
+        assert_int_equal(batch.own, batch.samples);
+        assert_int_equal(batch.own_first, 0);
         for (int64_t i = 0; i < batch.samples; i++) {
             assert_int_equal(((const int32_t *)batch.label)[i], order[at + i]);
             for (int p = 0; p < PIXELS; p++) {
@@ -248,11 +250,11 @@ static void test_augmented_batches_are_the_same_with_any_threads(void **state)
     int changed = 0;
     wanted.augmentation = (cvy_augmentation){.crop_padding = 4, .hflip = 0.5};
     assert_int_equal(cvy_data_open(&wanted, &data), CVY_OK);
-    assert_int_equal(cvy_loader_slot_bytes(data, 2), SLOT);
     for (int threads = 1; threads <= MAX_THREADS; threads++) {
         cvy_loader_options options = {.split = CVY_SPLIT_TRAIN, .augment = true, .batch = 2, .slots = 3,
                                       .threads = threads, .memory = memory};
         cvy_loader *loader;
+        assert_int_equal(cvy_loader_slot_bytes(data, &options), SLOT);
         assert_int_equal(cvy_loader_create(data, &options, &loader), CVY_OK);
         for (uint32_t epoch = 0; epoch < 20; epoch++) {
             cvy_batch batch;
@@ -387,7 +389,7 @@ static void test_options_that_make_no_sense_are_refused(void **state)
     assert_int_equal(cvy_loader_create(&b->data, &options, &loader), CVY_ERR_ARG);
     options.batch = INT64_MAX / 2;
     assert_int_equal(cvy_loader_create(&b->data, &options, &loader), CVY_ERR_ARG);
-    assert_true(cvy_loader_slot_bytes(&b->data, INT64_MAX / 2) == INT64_MAX);
+    assert_true(cvy_loader_slot_bytes(&b->data, &options) == INT64_MAX);
     options.batch = 1;
     options.slots = 0;
     assert_int_equal(cvy_loader_create(&b->data, &options, &loader), CVY_ERR_ARG);
@@ -397,6 +399,9 @@ static void test_options_that_make_no_sense_are_refused(void **state)
     options.threads = -1;
     assert_int_equal(cvy_loader_create(&b->data, &options, &loader), CVY_ERR_ARG);
     options.threads = 2;
+    options.memory = NULL;
+    assert_int_equal(cvy_loader_create(&b->data, &options, &loader), CVY_ERR_ARG);
+    options.memory = b->memory;
     for (int i = 0; i < 5; i++) { /* the loader, its order, its slots, its queue, its threads */
         cvy_memory_fail_after(i);
         assert_int_equal(cvy_loader_create(&b->data, &options, &loader), CVY_ERR_MEMORY);

@@ -32,13 +32,17 @@ static inline void init_run(run *r, cvy_dtype dtype)
     memset(r, 0, sizeof *r);
     const cvy_shape weight = CVY_SHAPE(3, 2, 2, 2);
     const cvy_tensor blocked = {weight, dtype, CVY_FORMAT_W_I8O8, false};
-    r->tensor[0] = (cvy_state_tensor){"conv.weight", false, weight, blocked, r->memory[0]};
-    r->tensor[1] = (cvy_state_tensor){"depthwise.weight", false, CVY_SHAPE(4, 1, 3, 3),
-                                      {CVY_SHAPE(4, 1, 1, 3, 3), dtype, CVY_FORMAT_W_G8, true}, r->memory[1]};
-    r->tensor[2] = (cvy_state_tensor){"bn.running_mean", false, CVY_SHAPE(3),
-                                      {CVY_SHAPE(3), dtype, CVY_FORMAT_PLAIN, false}, r->memory[2]};
-    r->tensor[3] = (cvy_state_tensor){"momentum.conv.weight", true, weight, blocked, r->memory[3]};
-    r->state = (cvy_state){TENSORS, r->tensor};
+    const cvy_tensor depthwise = {CVY_SHAPE(4, 1, 1, 3, 3), dtype, CVY_FORMAT_W_G8, true};
+    r->tensor[0] = (cvy_state_tensor){.name = "conv.weight", .shape = weight, .tensor = blocked};
+    r->tensor[1] = (cvy_state_tensor){.name = "depthwise.weight", .shape = CVY_SHAPE(4, 1, 3, 3), .tensor = depthwise};
+    r->tensor[2] = (cvy_state_tensor){.name = "bn.running_mean", .shape = CVY_SHAPE(3)};
+    r->tensor[2].tensor = (cvy_tensor){CVY_SHAPE(3), dtype, CVY_FORMAT_PLAIN, false};
+    r->tensor[3] = (cvy_state_tensor){.name = "momentum.conv.weight", .shape = weight, .tensor = blocked};
+    r->tensor[3].optimizer = true;
+    for (int i = 0; i < TENSORS; i++) {
+        r->tensor[i].data = r->memory[i];
+    }
+    r->state = (cvy_state){.count = TENSORS, .tensor = r->tensor};
 }
 
 /* Fill the logical elements, so that padding stays zero; numbers with all bits of their type in use. */

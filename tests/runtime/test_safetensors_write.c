@@ -33,8 +33,9 @@ static void test_written_bytes_are_those_of_the_format(void **state)
     static const double vector[3] = {0.1, -0.0, 1e300};
     fill_blocked(blocked);
     const cvy_safetensor_item items[] = {
-        {"v", CVY_SHAPE(3), {CVY_SHAPE(3), CVY_F64, CVY_FORMAT_PLAIN, false}, vector},
-        {"a.w\"\xc3\xa9", blocked_tensor.shape, blocked_tensor, blocked},
+        {.name = "v", .shape = CVY_SHAPE(3), .tensor = {CVY_SHAPE(3), CVY_F64, CVY_FORMAT_PLAIN, false},
+         .data = vector},
+        {.name = "a.w\"\xc3\xa9", .shape = blocked_tensor.shape, .tensor = blocked_tensor, .data = blocked},
     };
     const char *path = test_path(*state, "w.safetensors");
     uint64_t checksum = 0;
@@ -67,7 +68,8 @@ static void test_written_tensors_are_read_back_into_their_format(void **state)
     static float blocked[256], back[256];
     fill_blocked(blocked);
     memset(back, 0xff, sizeof back);
-    const cvy_safetensor_item item = {"w", blocked_tensor.shape, blocked_tensor, blocked};
+    const cvy_safetensor_item item = {.name = "w", .shape = blocked_tensor.shape, .tensor = blocked_tensor,
+                                      .data = blocked};
     const char *path = test_path(*state, "w.safetensors");
     assert_int_equal(cvy_safetensors_write(path, &item, 1, CVY_F32, NULL), CVY_OK);
     cvy_safetensors file;
@@ -81,8 +83,9 @@ static void test_what_cannot_be_written_is_refused(void **state)
 {
     static const float values[4];
     const cvy_tensor two = {CVY_SHAPE(2), CVY_F32, CVY_FORMAT_PLAIN, false};
-    const cvy_safetensor_item twice[] = {{"a", CVY_SHAPE(2), two, values}, {"a", CVY_SHAPE(2), two, values}};
-    const cvy_safetensor_item other = {"a", CVY_SHAPE(3), two, values};
+    const cvy_safetensor_item one = {.name = "a", .shape = CVY_SHAPE(2), .tensor = two, .data = values};
+    const cvy_safetensor_item twice[] = {one, one};
+    const cvy_safetensor_item other = {.name = "a", .shape = CVY_SHAPE(3), .tensor = two, .data = values};
     const char *path = test_path(*state, "w.safetensors");
     assert_int_equal(cvy_safetensors_write(path, twice, 2, CVY_F32, NULL), CVY_ERR_ARG);
     assert_int_equal(cvy_safetensors_write(path, &other, 1, CVY_F32, NULL), CVY_ERR_ARG);

@@ -71,7 +71,7 @@ static void test_each_thread_has_a_core_of_its_own(void **state)
     (void)state;
     int cores = count_cores();
     cpu_set_t all = get_mask(), team[MOST], together;
-    cvy_threads *bound = cvy_threads_bind(cores);
+    cvy_threads *bound = cvy_threads_bind(cores, NULL);
     assert_non_null(bound);
     get_team(cores, team);
     CPU_ZERO(&together);
@@ -94,7 +94,7 @@ static void test_threads_made_in_a_pause_have_all_cores(void **state)
 {
     (void)state;
     cpu_set_t all = get_mask(), made;
-    cvy_threads *bound = cvy_threads_bind(count_cores());
+    cvy_threads *bound = cvy_threads_bind(count_cores(), NULL);
     cvy_threads_pause(bound);
     made = make_thread();
     assert_true(CPU_EQUAL(&made, &all));
@@ -104,18 +104,47 @@ static void test_threads_made_in_a_pause_have_all_cores(void **state)
     cvy_threads_release(&bound);
 }
 
+/* Of cores that others may use as well a rank binds to its own, be it one; the rest is not touched, and comes back. */
+static void test_a_rank_binds_to_its_own_cores(void **state)
+{
+    (void)state;
+    (void)count_cores();
+    cpu_set_t all = get_mask(), own, mask;
+    int last = CPU_SETSIZE - 1;
+    while (!CPU_ISSET(last, &all)) {
+        last--;
+    }
+    CPU_ZERO(&own);
+    CPU_SET(cvy_topology_core(last), &own);
+    assert_null(cvy_threads_bind(2, &own));
+    cvy_threads *bound = cvy_threads_bind(1, &own);
+    assert_non_null(bound);
+    mask = get_mask();
+    assert_true(CPU_ISSET(last, &mask));
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        assert_true(!CPU_ISSET(cpu, &mask) || cvy_topology_core(cpu) == cvy_topology_core(last));
+    }
+    cvy_threads_pause(bound);
+    mask = get_mask();
+    assert_true(CPU_EQUAL(&mask, &all));
+    cvy_threads_resume(bound);
+    cvy_threads_release(&bound);
+    mask = get_mask();
+    assert_true(CPU_EQUAL(&mask, &all));
+}
+
 static void test_nothing_is_bound_where_it_would_not_fit(void **state)
 {
     (void)state;
     int cores = count_cores();
-    assert_null(cvy_threads_bind(1));
-    assert_null(cvy_threads_bind(cores + 1));
+    assert_null(cvy_threads_bind(1, NULL));
+    assert_null(cvy_threads_bind(cores + 1, NULL));
     cvy_threads_pause(NULL);
     cvy_threads_resume(NULL);
     static const char *const users[] = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"};
     for (int i = 0; i < 3; i++) {
         assert_int_equal(setenv(users[i], "false", 1), 0);
-        assert_null(cvy_threads_bind(cores));
+        assert_null(cvy_threads_bind(cores, NULL));
         assert_int_equal(unsetenv(users[i]), 0);
     }
 }
@@ -188,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_thread_has_a_core_of_its_own),
         cmocka_unit_test(test_threads_made_in_a_pause_have_all_cores),
+        cmocka_unit_test(test_a_rank_binds_to_its_own_cores),
         cmocka_unit_test(test_nothing_is_bound_where_it_would_not_fit),
         cmocka_unit_test(test_threads_of_a_loader_have_all_cores),
         cmocka_unit_test(test_a_session_leaves_the_masks_as_they_were),

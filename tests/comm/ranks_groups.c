@@ -1,0 +1,277 @@
+/* Groups, agreements, moments, and transfers that are under way at once, of as many ranks as mpiexec starts. */
+#include <math.h>
+
+#include "comm/mpi/limits.h"
+#include "comm/ranks.h"
+
+/* ---- groups ---- */
+
+/* All ranks of these tests are on one node. */
+static void test_a_node_is_a_group(void **state)
+{
+    (void)state;
+    cvy_comm *node = NULL;
+    CHECK(cvy_comm_split_node(world.comm, &node) == CVY_OK);
+    CHECK(cvy_comm_ranks(node) == world.count && cvy_comm_rank(node) == world.rank);
+    cvy_comm_close(&node);
+    CHECK(!node);
+}
+
+/* Ranks of equal keys stay in order; a group is split again. */
+static void test_groups_of_groups(void **state)
+{
+    (void)state;
+    cvy_comm *all = NULL, *alone = NULL;
+    CHECK(cvy_comm_split(world.comm, 3, 7, &all) == CVY_OK);
+    CHECK(cvy_comm_rank(all) == world.rank && cvy_comm_ranks(all) == world.count);
+    CHECK(cvy_comm_split(all, world.rank, 0, &alone) == CVY_OK);
+    CHECK(cvy_comm_rank(alone) == 0 && cvy_comm_ranks(alone) == 1);
+    int32_t mine = world.rank + 5;
+    CHECK(cvy_comm_all_reduce(alone, &mine, 1, CVY_I32, CVY_REDUCE_SUM) == CVY_OK && mine == world.rank + 5);
+    cvy_comm_close(&alone);
+    cvy_comm_close(&all);
+}
+
+static void test_wrong_calls_are_refused_before_others_wait(void **state)
+{
+    (void)state;
+    cvy_comm *group = NULL;
+    cvy_transfer *transfer = NULL;
+    const int64_t one[MAX_RANKS] = {1, 1, 1, 1, 1, 1, 1, 1}, two[MAX_RANKS] = {2, 2, 2, 2, 2, 2, 2, 2};
+    float from[2 * MAX_RANKS] = {0.0f}, to[2 * MAX_RANKS] = {0.0f};
+    CHECK(cvy_comm_split(world.comm, -1, 0, &group) == CVY_ERR_ARG && !group);
+    CHECK(cvy_transfer_create(world.comm, &(cvy_transfer_spec){.kind = CVY_TRANSFER_SEND, .source = from, .count = one,
+                                                               .peer = world.count}, &transfer) == CVY_ERR_ARG);
+    CHECK(cvy_transfer_create(world.comm, &(cvy_transfer_spec){.kind = CVY_TRANSFER_ALL_TO_ALL, .source = from,
+                                                               .target = to, .count = one, .taken = two},
+                              &transfer) == CVY_ERR_ARG && !transfer);
+}
+
+/* ---- agreement ---- */
+
+static void test_all_ranks_get_the_words_of_the_first_that_failed(void **state)
+{
+    (void)state;
+    for (int first = 0; first < world.count; first++) {
+        cvy_status mine = CVY_OK;
+        char expected[64];
+        if (world.rank == first || world.rank == world.count - 1) {
+            mine = cvy_fail(world.rank == first ? CVY_ERR_DATA : CVY_ERR_IO, "file %d: cut", world.rank);
+        }
+        snprintf(expected, sizeof expected, world.count > 1 ? "rank %d: file %d: cut" : "file %d: cut", first, first);
+        CHECK(cvy_comm_agree(world.comm, mine) == CVY_ERR_DATA);
+        CHECK(strcmp(cvy_error_message(), expected) == 0);
+    }
+    CHECK(cvy_comm_agree(world.comm, CVY_OK) == CVY_OK);
+}
+
+/* ---- moments ---- */
+
+enum { TRIPLES = 5 };
+
+/* Element i of triple t on a rank: far from 0, so that sums of squares would lose all digits. */
+static double element(int rank, int t, int i) { return 1e6 * (t + 1) + 0.25 * rank + 0.5 * i; }
+
+/* Rank 1 has none. */
+static int elements_of(int rank) { return rank == 1 ? 0 : 3 + 2 * rank; }
+
+static void find_moments(int first, int end, int t, double *moments)
+{
+    double count = 0.0, sum = 0.0, squares = 0.0;
+    for (int rank = first; rank < end; rank++) {
+        for (int i = 0; i < elements_of(rank); i++) {
+            sum += element(rank, t, i);
+            count += 1.0;
+        }
+    }
+    for (int rank = first; rank < end; rank++) {
+        for (int i = 0; i < elements_of(rank); i++) {
+            squares += pow(element(rank, t, i) - sum / count, 2.0);
+        }
+    }
+    moments[0] = count;
+    moments[1] = count > 0.0 ? sum / count : NAN;
+    moments[2] = count > 0.0 ? squares : NAN;
+}
+
+static void check_moments(manner how)
+{
+    double mine[3 * TRIPLES], all[MAX_RANKS * 3 * TRIPLES], expected[3];
+    const int64_t count = 3 * TRIPLES;
+    for (int t = 0; t < TRIPLES; t++) {
+        find_moments(world.rank, world.rank + 1, t, mine + (ptrdiff_t)3 * t);
+    }
+    move(world.comm, &(cvy_transfer_spec){.kind = CVY_TRANSFER_ALL_REDUCE, .dtype = CVY_F64, .target = mine,
+                                          .reduction = CVY_REDUCE_MOMENTS, .count = &count}, how);
+    for (int t = 0; t < TRIPLES; t++) {
+        const double *found = mine + (ptrdiff_t)3 * t;
+        find_moments(0, world.count, t, expected);
+        CHECK(found[0] == expected[0] && fabs(found[1] / expected[1] - 1.0) < 1e-14);
+        CHECK(fabs(found[2] / expected[2] - 1.0) < 1e-8);
+    }
+    CHECK(cvy_comm_gather_bytes(world.comm, mine, sizeof mine, all) == CVY_OK);
+    for (int rank = 0; rank < world.count; rank++) {
+        CHECK(memcmp(all + (ptrdiff_t)rank * count, mine, sizeof mine) == 0);
+    }
+}
+
+/* Two passes over all elements are what is expected; ranks without elements hold NaN. */
+static void test_moments_are_those_of_all_elements(void **state)
+{
+    (void)state;
+    const cvy_mpi_limits pieces = {.elements = 2, .all_reduce_bytes_per_rank = 1 << 20};
+    for (int how = 0; how < MANNERS; how++) {
+        check_moments((manner)how);
+        cvy_mpi_set_limits(&pieces);
+        check_moments((manner)how);
+        cvy_mpi_set_limits(NULL);
+    }
+}
+
+static void test_moments_of_nothing_are_nothing(void **state)
+{
+    (void)state;
+    double moments[3] = {0.0, NAN, NAN};
+    CHECK(cvy_comm_all_reduce(world.comm, moments, 3, CVY_F64, CVY_REDUCE_MOMENTS) == CVY_OK);
+    CHECK(moments[0] == 0.0);
+}
+
+/* ---- several at once ---- */
+
+enum { BEGUN = 4, LONG = 1000 };
+
+static double values[BEGUN][MAX_RANKS * LONG], results[BEGUN][MAX_RANKS * LONG];
+static int64_t counts[MAX_RANKS];
+
+static cvy_transfer *create_one(int i, cvy_transfer_kind kind)
+{
+    cvy_transfer *transfer = NULL;
+    const void *source = kind == CVY_TRANSFER_ALL_REDUCE ? NULL : values[i];
+    CHECK(cvy_transfer_create(world.comm, &(cvy_transfer_spec){.kind = kind, .dtype = CVY_F64, .source = source,
+                                                               .target = results[i], .count = counts,
+                                                               .taken = counts}, &transfer) == CVY_OK);
+    return transfer;
+}
+
+static void fill_for(int round)
+{
+    for (int i = 0; i < BEGUN; i++) {
+        for (int at = 0; at < world.count * LONG; at++) {
+            values[i][at] = world.rank * 1000 + round * 100 + i;
+            results[i][at] = values[i][at];
+        }
+    }
+}
+
+static void check_round(int round)
+{
+    double sum = 0.0;
+    for (int rank = 0; rank < world.count; rank++) {
+        sum += rank * 1000 + round * 100;
+    }
+    for (int at = 0; at < world.count * LONG; at++) {
+        double from = at / LONG * 1000 + round * 100; /* the rank that this part comes from */
+        CHECK(at >= LONG || results[0][at] == sum);
+        CHECK(at >= LONG || results[1][at] == sum + world.count);
+        CHECK(results[2][at] == from + 2 && results[3][at] == from + 3);
+    }
+}
+
+/* Begun in one order by all, looked after in another by each, and made again with new values. */
+static void test_transfers_under_way_at_once(void **state)
+{
+    (void)state;
+    const cvy_mpi_limits pieces = {.elements = 300, .all_reduce_bytes_per_rank = 1000};
+    const cvy_transfer_kind kinds[BEGUN] = {CVY_TRANSFER_ALL_REDUCE, CVY_TRANSFER_REDUCE_SCATTER,
+                                            CVY_TRANSFER_ALL_GATHER, CVY_TRANSFER_ALL_TO_ALL};
+    cvy_transfer *transfer[BEGUN];
+    cvy_mpi_set_limits(&pieces);
+    for (int i = 0; i < MAX_RANKS; i++) {
+        counts[i] = LONG;
+    }
+    for (int i = 0; i < BEGUN; i++) {
+        transfer[i] = create_one(i, kinds[i]);
+    }
+    for (int round = 0; round < 3; round++) {
+        fill_for(round);
+        for (int i = 0; i < BEGUN; i++) {
+            CHECK(cvy_transfer_begin(transfer[i]) == CVY_OK);
+        }
+        for (int i = 0; i < BEGUN; i++) {
+            bool done;
+            CHECK(cvy_transfer_test(transfer[(i + world.rank) % BEGUN], &done) == CVY_OK);
+        }
+        for (int i = 0; i < BEGUN; i++) {
+            CHECK(cvy_transfer_wait(transfer[(i + world.rank) % BEGUN]) == CVY_OK);
+        }
+        check_round(round);
+    }
+    for (int i = 0; i < BEGUN; i++) {
+        cvy_transfer_destroy(&transfer[i]);
+    }
+    cvy_mpi_set_limits(NULL);
+}
+
+/* Blocks of one size from and to each other rank in one go, as set-up does it. */
+static void test_bytes_go_around(void **state)
+{
+    (void)state;
+    char mine[3] = {(char)('a' + world.rank), '-', 0}, taken[3] = "", all[MAX_RANKS * 3];
+    CHECK(cvy_comm_gather_bytes(world.comm, mine, sizeof mine, all) == CVY_OK);
+    for (int rank = 0; rank < world.count; rank++) {
+        CHECK(all[(ptrdiff_t)3 * rank] == 'a' + rank && all[3 * rank + 1] == '-');
+    }
+    if (world.rank == 0 && world.count > 1) {
+        CHECK(cvy_comm_send(world.comm, mine, sizeof mine, world.count - 1) == CVY_OK);
+    } else if (world.rank == world.count - 1 && world.count > 1) {
+        CHECK(cvy_comm_receive(world.comm, taken, sizeof taken, 0) == CVY_OK && strcmp(taken, "a-") == 0);
+    }
+    CHECK(cvy_comm_broadcast(world.comm, mine, sizeof mine, world.count - 1) == CVY_OK);
+    CHECK(mine[0] == 'a' + world.count - 1);
+}
+
+/* ---- counted bytes ---- */
+
+/* Counts 3 5 7 9 of f32: what a rank brings to, or ends with from, all ranks is their sum; 5 elements of one buffer. */
+static void test_moved_bytes_are_counted_as_schedules_count_them(void **state)
+{
+    (void)state;
+    const int64_t each[MAX_RANKS] = {3, 5, 7, 9}, five = 5;
+    int64_t sum = 0, taken[MAX_RANKS];
+    static float from[64], to[64];
+    for (int i = 0; i < world.count; i++) {
+        sum += each[i];
+        taken[i] = each[world.rank];
+    }
+    const struct {
+        cvy_transfer_kind kind;
+        const int64_t *count;
+        int64_t bytes;
+    } rows[] = {{CVY_TRANSFER_ALL_REDUCE, &five, 20},      {CVY_TRANSFER_REDUCE_SCATTER, each, 4 * sum},
+                {CVY_TRANSFER_ALL_GATHER, each, 4 * sum},  {CVY_TRANSFER_ALL_TO_ALL, each, 4 * sum},
+                {CVY_TRANSFER_BROADCAST, &five, 20}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (int how = 0; how < MANNERS; how++) {
+            int64_t before = cvy_comm_moved_bytes(world.comm);
+            move(world.comm, &(cvy_transfer_spec){.kind = rows[i].kind, .dtype = CVY_F32, .source = from, .target = to,
+                                                  .count = rows[i].count, .taken = taken}, (manner)how);
+            CHECK(cvy_comm_moved_bytes(world.comm) - before == rows[i].bytes);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_node_is_a_group),
+        cmocka_unit_test(test_groups_of_groups),
+        cmocka_unit_test(test_wrong_calls_are_refused_before_others_wait),
+        cmocka_unit_test(test_all_ranks_get_the_words_of_the_first_that_failed),
+        cmocka_unit_test(test_moments_are_those_of_all_elements),
+        cmocka_unit_test(test_moments_of_nothing_are_nothing),
+        cmocka_unit_test(test_transfers_under_way_at_once),
+        cmocka_unit_test(test_bytes_go_around),
+        cmocka_unit_test(test_moved_bytes_are_counted_as_schedules_count_them),
+    };
+    return cmocka_run_group_tests(tests, join_ranks, leave_ranks);
+}
