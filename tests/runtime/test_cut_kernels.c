@@ -26,8 +26,8 @@ static cvy_plan_options make_options(cvy_layout_choice layout)
 }
 
 /*
- * Steps that plain loops run. Of vectors alone, as statistics that are merged, they may; and of two channels of an
- * image, for which the library has a kernel with AVX-512 only.
+ * Steps that plain loops run. Of vectors alone, as statistics that are merged, they may; and of one or two channels
+ * of an image, for which the library has no kernel without AVX-512.
  */
 static int count_slow(const cvy_model *model, const cvy_plan_options *options)
 {
@@ -40,7 +40,7 @@ static int count_slow(const cvy_model *model, const cvy_plan_options *options)
     for (int i = 0; i < s->steps; i++) {
         int op = s->step[i].op;
         const cvy_shape *x = op >= 0 ? &s->op[op].operand[0].tensor.shape : NULL;
-        if (x && x->dims > 1 && x->extent[1] != 2 && strcmp(s->choice[op].backend, "ref") == 0) {
+        if (x && x->dims > 1 && x->extent[1] > 2 && strcmp(s->choice[op].backend, "ref") == 0) {
             char text[CVY_OP_TEXT];
             print_message("%s\n", cvy_op_print(&s->op[op], text));
             slow++;

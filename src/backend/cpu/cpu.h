@@ -9,7 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/columns.h"
-#include "backend/cpu/places.h"
+#include "backend/cpu/share_map.h"
 
 /** Elements below which a second thread costs more than it brings (a fork and join is about a microsecond). */
 enum { CVY_CPU_SERIAL_ELEMENTS = 8192 };
@@ -31,7 +31,7 @@ struct cvy_cpu_kernel {
     int64_t elements;    /**< of the first operand, with padding */
     cvy_columns columns; /**< of the first operand; families that go by channels */
     int64_t groups;      /**< pieces that the positions of a strip are cut into */
-    cvy_places places;   /**< of a share: where it lies in the whole, or in what it is taken from */
+    cvy_share_map map;   /**< of a share: where it lies in the whole, or in what it is taken from */
 };
 
 /** Kernels of a kind. The tensors of @p op are f32 (class labels i32, loss and overlap f64, windows integer). */

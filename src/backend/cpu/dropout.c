@@ -28,7 +28,7 @@ typedef struct mask_source {
     uint32_t layer, step, sample;
     uint32_t dropped_below; /* of the word's upper 24 bits */
     float scale;            /* of survivors */
-    const cvy_places *places; /* in the whole sample; NULL: it is whole */
+    const cvy_share_map *map; /* in the whole sample; NULL: it is whole */
 } mask_source;
 
 /* word / 2^24 < probability, in whole numbers: the words that are dropped are those below the bound, rounded up. */
@@ -42,7 +42,7 @@ static mask_source make_source(const cvy_cpu_kernel *kernel, const cvy_run *run,
         .sample = (uint32_t)(run->sample_first + sample),
         .dropped_below = (uint32_t)ceil(dropout->probability * 0x1p24),
         .scale = (float)(1 / (1 - dropout->probability)),
-        .places = dropout->whole[0] ? &kernel->places : NULL,
+        .map = dropout->whole[0] ? &kernel->map : NULL,
     };
 }
 
@@ -72,11 +72,11 @@ static float *draw_run(const mask_source *source, int64_t first, int64_t count, 
 static float *draw(const mask_source *source, int64_t first, int64_t count, float *buffer)
 {
     float drawn[STRETCH + DRAWN_MORE];
-    if (!source->places) {
+    if (!source->map) {
         return draw_run(source, first, count, buffer);
     }
     for (int64_t done = 0; done < count;) {
-        cvy_place_run run = cvy_places_find(source->places, first + done);
+        cvy_share_run run = cvy_share_map_find(source->map, first + done);
         int64_t length = cvy_min_i64(run.count, count - done);
         memcpy(buffer + done, draw_run(source, run.at, length, drawn), (size_t)length * sizeof *buffer);
         done += length;
@@ -217,11 +217,11 @@ static cvy_cpu_run find(const cvy_op *op)
 static void setup(cvy_cpu_kernel *kernel)
 {
     const cvy_op_params_dropout *dropout = &kernel->base.op.params.dropout;
-    kernel->places.stretched = dropout->stretched;
-    kernel->places.stretches = dropout->stretches;
-    memcpy(kernel->places.other, dropout->whole, sizeof dropout->whole);
-    memcpy(kernel->places.first, dropout->first, sizeof dropout->first);
-    cvy_sample_get(&kernel->base.op.operand[0].tensor.shape, kernel->places.extent);
+    kernel->map.stretched = dropout->stretched;
+    kernel->map.stretches = dropout->stretches;
+    memcpy(kernel->map.other, dropout->whole, sizeof dropout->whole);
+    memcpy(kernel->map.first, dropout->first, sizeof dropout->first);
+    cvy_sample_get(&kernel->base.op.operand[0].tensor.shape, kernel->map.extent);
 }
 
 const cvy_cpu_family cvy_cpu_dropout = {.find = find, .setup = setup};

@@ -40,10 +40,10 @@ static bool goes_by_cells(const cvy_op *op)
 }
 
 /* Copy cells of a sample, from cell @p first of y on: zeros where x has none. */
-static void copy_cells(const cvy_places *places, const float *x, float *y, int64_t cell, cvy_interval cells)
+static void copy_cells(const cvy_share_map *map, const float *x, float *y, int64_t cell, cvy_interval cells)
 {
     for (int64_t at = cells.begin; at < cells.end;) {
-        cvy_place_run run = cvy_places_find(places, at);
+        cvy_share_run run = cvy_share_map_find(map, at);
         int64_t count = cvy_min_i64(run.count, cells.end - at);
         size_t bytes = (size_t)(count * cell) * sizeof *y;
         if (run.at < 0) {
@@ -67,7 +67,7 @@ static cvy_status run_cells(const cvy_cpu_kernel *kernel, void *const *operand, 
 #pragma omp parallel for schedule(static) if (elements > CVY_CPU_SERIAL_ELEMENTS)
     for (int64_t i = 0; i < samples * chunks; i++) {
         int64_t sample = i / chunks, first = i % chunks * chunk;
-        copy_cells(&kernel->places, (const float *)operand[0] + sample * x_sample,
+        copy_cells(&kernel->map, (const float *)operand[0] + sample * x_sample,
                    (float *)operand[1] + sample * cells * cell, cell,
                    (cvy_interval){first, cvy_min_i64(first + chunk, cells)});
     }
@@ -111,7 +111,7 @@ static cvy_status run_channels(const cvy_cpu_kernel *kernel, void *const *operan
     for (int64_t i = 0; i < c.samples * c.pieces; i++) {
         cvy_region piece = cvy_side_region(&c, i);
         while (piece.first < piece.last) {
-            cvy_place_run found = cvy_places_find(&kernel->places, piece.first);
+            cvy_share_run found = cvy_share_map_find(&kernel->map, piece.first);
             cvy_region where = {piece.sample, piece.first, cvy_min_i64(piece.first + found.count, piece.last)};
             if (found.at < 0) {
                 clear_region(&y, &where);
@@ -140,20 +140,20 @@ static void setup(cvy_cpu_kernel *kernel)
     const cvy_tensor *x = &op->operand[0].tensor, *y = &op->operand[1].tensor;
     bool cells = kernel->run == run_cells;
     int64_t cell = get_cell(x);
-    cvy_places *places = &kernel->places;
-    cvy_sample_get(&y->shape, places->extent);
-    cvy_sample_get(&x->shape, places->other);
-    places->extent[0] = cells ? cvy_ceil_div(places->extent[0], get_cell(y)) : 1;
-    places->other[0] = cells ? cvy_ceil_div(places->other[0], cell) : 1;
+    cvy_share_map *map = &kernel->map;
+    cvy_sample_get(&y->shape, map->extent);
+    cvy_sample_get(&x->shape, map->other);
+    map->extent[0] = cells ? cvy_ceil_div(map->extent[0], get_cell(y)) : 1;
+    map->other[0] = cells ? cvy_ceil_div(map->other[0], cell) : 1;
     if (op->kind == CVY_OP_FRAME) {
-        memcpy(&places->first[1], op->params.frame.first, sizeof op->params.frame.first);
+        memcpy(&map->first[1], op->params.frame.first, sizeof op->params.frame.first);
     } else if (!picks_channels(op)) {
-        places->stretched = op->params.pick.dim + 4 - x->shape.dims;
-        places->stretches = op->params.pick.intervals;
+        map->stretched = op->params.pick.dim + 4 - x->shape.dims;
+        map->stretches = op->params.pick.intervals;
     } else if (cells) {
-        places->stretches = op->params.pick.intervals;
-        for (int i = 0; i < places->stretches.count; i++) {
-            cvy_interval *at = &places->stretches.at[i];
+        map->stretches = op->params.pick.intervals;
+        for (int i = 0; i < map->stretches.count; i++) {
+            cvy_interval *at = &map->stretches.at[i];
             *at = (cvy_interval){at->begin / cell, cvy_ceil_div(at->end, cell)};
         }
     }
