@@ -20,7 +20,8 @@ typedef enum cvy_status {
     CVY_ERR_MEMORY,      /**< memory is exhausted */
     CVY_ERR_UNSUPPORTED, /**< the backend, or this build, lacks it */
     CVY_STOPPED,         /**< a signal asked to stop; nothing was saved, since the run has no folder */
-    CVY_PREEMPTED        /**< a signal asked to stop; a checkpoint was saved */
+    CVY_PREEMPTED,       /**< a signal asked to stop; a checkpoint was saved */
+    CVY_ERR_DIFFERS      /**< what should be the same is not */
 } cvy_status;
 
 /**

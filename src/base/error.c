@@ -73,7 +73,7 @@ int cvy_status_exit_code(cvy_status status)
         [CVY_ERR_DATA] = 3,   [CVY_ERR_INFEASIBLE] = 4,  [CVY_ERR_DIVERGED] = 5,
         [CVY_ERR_RANK] = 6,   [CVY_ERR_CHECKPOINT] = 7,  [CVY_ERR_IO] = 1,
         [CVY_ERR_MEMORY] = 1, [CVY_ERR_UNSUPPORTED] = 2, [CVY_STOPPED] = 1,
-        [CVY_PREEMPTED] = 75,
+        [CVY_PREEMPTED] = 75,    [CVY_ERR_DIFFERS] = 1,
     };
     return (unsigned)status < sizeof code / sizeof code[0] ? code[status] : 1;
 }

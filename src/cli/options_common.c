@@ -57,10 +57,10 @@ typedef struct row {
 enum {
     T = CLI_TRAIN | CLI_SAVED,
     TE = T | CLI_EVAL,
-    TEB = TE | CLI_BENCH,
-    TB = T | CLI_BENCH,
-    TBV = TB | CLI_VERIFY,
-    RUNS = TEB | CLI_VERIFY,
+    TV = T | CLI_VERIFY,
+    TEV = TE | CLI_VERIFY,
+    TBV = TV | CLI_BENCH,
+    TEBV = TEV | CLI_BENCH,
     WF = CLI_WHY | CLI_FITS,
     P = CLI_PLAN | CLI_RANKS_FOR | WF,
     PC = P | CLI_COMPARE,
@@ -68,19 +68,19 @@ enum {
 
 static const row rows[] = {
     HEADING("Model and data"),
-    {TEB | CLI_MODEL | P, {TEXT("model", model, "MODEL", "Model, in place of the operand: a zoo name with options "
+    {TEBV | CLI_MODEL | P, {TEXT("model", model, "MODEL", "Model, in place of the operand: a zoo name with options "
                             "(resnet50:classes=10) or a YAML file")}},
-    {TE, {.letter = 'd', TEXT("data", train.data, "DIR|NAME", "Folder of the data set, or the name of one that "
+    {TEV, {.letter = 'd', TEXT("data", train.data, "DIR|NAME", "Folder of the data set, or the name of one that "
                               "needs no files: digits, random, cosmo"), .aliases = "data-dir"}},
-    {TE | CLI_DATA, {TEXT("data-kind", train.data_kind, "KIND", "Kind of the data set, such as cifar10, "
+    {TEV | CLI_DATA, {TEXT("data-kind", train.data_kind, "KIND", "Kind of the data set, such as cifar10, "
                                "where its files do not tell")}},
     {TE, {WHOLE("train-samples", train.train_samples, 0, MANY, "Use at most N training samples; 0: all"),
           .aliases = "train-num-samples"}},
     {TE, {WHOLE("test-samples", train.test_samples, 0, MANY, "Use at most N test samples; 0: all"),
           .aliases = "val-num-samples"}},
-    {TE, {TEXT("mean", train.mean, "X[,X...]", "Mean of each channel, or one for all, to subtract; bytes count as 0 "
+    {TEV, {TEXT("mean", train.mean, "X[,X...]", "Mean of each channel, or one for all, to subtract; bytes count as 0 "
                "to 1; where not given, the kind of data set says")}},
-    {TE, {TEXT("std", train.std, "X[,X...]", "Standard deviation of each channel, or one for all, to divide by "
+    {TEV, {TEXT("std", train.std, "X[,X...]", "Standard deviation of each channel, or one for all, to divide by "
                "after --mean; where not given, the kind of data set says")}},
     {T, {WHOLE("crop-padding", train.crop_padding, 0, 1 << 20, "Pad training samples by N zeros on each side and crop "
                "them at random to their size; 0: as they are")}},
@@ -89,7 +89,7 @@ static const row rows[] = {
               "state_dict"), .aliases = "initial-checkpoint"}},
     {CLI_EVAL, {TEXT("checkpoint", checkpoint, "PATH", "Weights to evaluate: a run, its checkpoints, one of them "
                      "or a safetensors file")}},
-    {TEB, {BATCH}},
+    {TEBV, {BATCH}},
     {CLI_MODEL, {BATCH, .fallback = "1"}},
     {P, {.letter = 'b', TEXT("batch", plan.batch, "N[/rank]", "Samples per iteration: of all ranks together, or "
                              "with /rank of each, whatever the strategy"), .aliases = "batch-size"}},
@@ -104,24 +104,26 @@ static const row rows[] = {
     {T, {.letter = 'e', WHOLE("epochs", train.epochs, 1, MANY, "Go through the training samples N times")}},
     {T, {WHOLE("steps", train.steps, 0, MANY, "Stop after N iterations, whatever --epochs says; 0: by epochs"),
          .aliases = "max-steps"}},
+    {CLI_VERIFY, {WHOLE("steps", verify.steps, 1, 1 << 20, "Iterations after which weights are compared; gradients are "
+                        "those of the first")}},
     {CLI_PLAN | CLI_RANKS_FOR, {.letter = 'e', WHOLE("epochs", plan.epochs, 1, MANY, "Epochs of a training, for its "
                                                      "time and price")}},
-    {TB | PC, {CHOICE("optimizer", train.optimizer, optimizers, "NAME", "Rule that updates the weights"),
+    {TBV | PC, {CHOICE("optimizer", train.optimizer, optimizers, "NAME", "Rule that updates the weights"),
           .aliases = "opt"}},
-    {T, {REAL("learning-rate", train.learning_rate, 0, 1e6, "Learning rate after warm-up"), .aliases = "lr"}},
+    {TV, {REAL("learning-rate", train.learning_rate, 0, 1e6, "Learning rate after warm-up"), .aliases = "lr"}},
     {T, {WHOLE("lr-base-size", train.rate_base_size, 0, MANY, "Batch that --learning-rate is meant for: the rate is "
                "multiplied by batch / N; 0: taken as it is")}},
-    {TB, {REAL("momentum", train.momentum, 0, 1, "Momentum of momentum, nesterov and lars")}},
-    {TB, {REAL("weight-decay", train.weight_decay, 0, 1e6, "Weight decay, decoupled in adamw and lamb; 0: none")}},
-    {TB, {FLAG("no-decay-norms", train.no_decay_norms, "Keep norms and biases out of weight decay")}},
-    {T, {REAL("beta1", train.beta1, 0, 1, "Decay of the first moment of adam, adamw and lamb")}},
-    {T, {REAL("beta2", train.beta2, 0, 1, "Decay of the second moment of adam, adamw and lamb")}},
-    {T, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of the second moment of adam, adamw and lamb"),
+    {TBV, {REAL("momentum", train.momentum, 0, 1, "Momentum of momentum, nesterov and lars")}},
+    {TBV, {REAL("weight-decay", train.weight_decay, 0, 1e6, "Weight decay, decoupled in adamw and lamb; 0: none")}},
+    {TBV, {FLAG("no-decay-norms", train.no_decay_norms, "Keep norms and biases out of weight decay")}},
+    {TV, {REAL("beta1", train.beta1, 0, 1, "Decay of the first moment of adam, adamw and lamb")}},
+    {TV, {REAL("beta2", train.beta2, 0, 1, "Decay of the second moment of adam, adamw and lamb")}},
+    {TV, {REAL("epsilon", train.epsilon, 0, 1, "Added to the root of the second moment of adam, adamw and lamb"),
          .aliases = "opt-eps"}},
-    {TB, {REAL("trust", train.trust, 0, 1e6, "Trust coefficient of lars")}},
-    {TB, {REAL("clip-norm", train.clip_norm, 0, 1e30, "Scale gradients down where the norm of all of them "
+    {TBV, {REAL("trust", train.trust, 0, 1e6, "Trust coefficient of lars")}},
+    {TBV, {REAL("clip-norm", train.clip_norm, 0, 1e30, "Scale gradients down where the norm of all of them "
                "together is above X; 0: never"), .aliases = "clip-grad clip-grad-norm"}},
-    {TB, {REAL("clip-value", train.clip_value, 0, 1e30, "Cut every gradient to between -X and X; 0: never")}},
+    {TBV, {REAL("clip-value", train.clip_value, 0, 1e30, "Cut every gradient to between -X and X; 0: never")}},
     {T | CLI_EVAL, {REAL("ema", train.ema, 0, 0.9999999, "Evaluate averages of weights and running statistics, which "
                          "keep the share X at each update; 0: no averages"),
                     .aliases = "model-ema-decay"}},
@@ -138,13 +140,13 @@ static const row rows[] = {
               "such as 30,60,80"),
          .aliases = "decay-milestones"}},
     {T, {REAL("power", train.power, 0, 100, "Exponent of --schedule polynomial")}},
-    {T, {WHOLE("seed", train.seed, 0, MANY, "Seed of all random numbers: the same seed, the same run")}},
+    {TV, {WHOLE("seed", train.seed, 0, MANY, "Seed of all random numbers: the same seed, the same run")}},
 
     HEADING("Memory"),
-    {TB, {CHOICE("recompute", recompute, recomputes, "WHAT", "Activations that backward makes again rather than "
+    {TBV, {CHOICE("recompute", recompute, recomputes, "WHAT", "Activations that backward makes again rather than "
                  "finding them kept, with the same results: cheap drops norms, activations, sums, concats and "
                  "poolings, all everything between layers that the plan chooses")}},
-    {TEB, {WHOLE("micro-batches", micro_batches, 0, 1 << 20, "Parts that each batch goes through in, their gradients "
+    {TEBV, {WHOLE("micro-batches", micro_batches, 0, 1 << 20, "Parts that each batch goes through in, their gradients "
                  "summed for one update; 0: as many as the strategy says, or 1"),
            .aliases = "accumulate grad-accum-steps"}},
 
@@ -171,7 +173,7 @@ static const row rows[] = {
          .aliases = "amp-dtype"}},
     {CLI_PLAN | CLI_RANKS_FOR, {CHOICE("objective", plan.objective, cvy_objective_names, "WHAT", "What is best: least "
                                        "time or memory or price of an iteration")}},
-    {PC | RUNS, {TEXT("norm-axes", plan.norm_axes, "LIST", "Axes over which batch norms share their statistics, such "
+    {PC | TEBV, {TEXT("norm-axes", plan.norm_axes, "LIST", "Axes over which batch norms share their statistics, such "
                       "as height,width, or none; where not given, those that share a sample")}},
     {PC, {TEXT("bucket", plan.bucket, "SIZE", "Gradients that are exchanged at once, such as 25MB; where not given, as "
                "the machine file says")}},
@@ -181,32 +183,34 @@ static const row rows[] = {
     {CLI_PLAN | CLI_RANKS_FOR, {TEXT("price", plan.price, "PRICE", "Of a device, such as 2.5USD/h; where not given, as "
                                      "the machine file says")}},
     {CLI_RANKS_FOR, {REAL("hours", plan.hours, 1e-6, MANY, "Time that the training may take")}},
-    {TEB, {.letter = 't', WHOLE("threads", threads, 0, 4096, "Threads that compute; 0: one for each core that this "
+    {TEBV, {.letter = 't', WHOLE("threads", threads, 0, 4096, "Threads that compute; 0: one for each core that this "
                                 "process may use"), .aliases = "threads-per-rank"}},
-    {TEB, {FLAG("pin", train.pin, "Keep each thread on a core of its own, where they are as many as the cores and "
+    {TEBV, {FLAG("pin", train.pin, "Keep each thread on a core of its own, where they are as many as the cores and "
                 "OMP_PROC_BIND, OMP_PLACES and GOMP_CPU_AFFINITY are not set; for a machine with nothing else to do")}},
-    {TE, {WHOLE("data-threads", data_threads, 1, 256, "Threads that read samples ahead; results do not depend on it"),
+    {TEV, {WHOLE("data-threads", data_threads, 1, 256, "Threads that read samples ahead; results do not depend on it"),
           .aliases = "workers"}},
-    {TEB, {TEXT("backend", train.backend, "BACKEND", "Kernels to compute with: onednn, cpu or ref; where not "
+    {TEBV, {TEXT("backend", train.backend, "BACKEND", "Kernels to compute with: onednn, cpu or ref; where not "
                 "given, the fastest of this build")}},
-    {TEB, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory; auto: the fastest that was "
+    {TEBV, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory; auto: the fastest that was "
                   "measured for this model, batch and machine, measure: measured anew, rule: without measuring")}},
-    {TB, {FLAG("deterministic-kernels", train.deterministic_kernels, "Sum directly and in a fixed order alone: no "
+    {TBV, {FLAG("deterministic-kernels", train.deterministic_kernels, "Sum directly and in a fixed order alone: no "
                "convolution by Winograd's algorithm, which is taken where it was measured to be faster, and rounds "
                "less well")}},
     {CLI_TRAIN | CLI_BENCH, {TEXT("cache", train.cache, "DIR", "Folder that remembers what was measured, by default "
                                   "convoy in $XDG_CACHE_HOME or ~/.cache")}},
-    {TEB, {CHOICE("precision", precision, precisions, "TYPE", "Floating type, fp64 on backend ref alone"),
+    {CLI_VERIFY, {FLAG("double", in_double, "As --precision fp64: bounds of 1e-10 for gradients and 1e-9 for weights, "
+                       "in place of the serial run's own noise")}},
+    {TEBV, {CHOICE("precision", precision, precisions, "TYPE", "Floating type, fp64 on backend ref alone"),
            .aliases = "amp-dtype"}},
-    {RUNS, {.letter = 's', TEXT("strategy", strategy, "STRATEGY", "How the work is cut over the ranks: auto, serial, "
+    {TEBV, {.letter = 's', TEXT("strategy", strategy, "STRATEGY", "How the work is cut over the ranks: auto, serial, "
                                 "data, spatial, filter, channel, alternating, pipeline, or axes of a mesh such as "
                                 "sample=2,height=2; where not given, data, and serial on one rank")}},
     {TBV & ~CLI_SAVED, {TEXT("plan", train.plan, "FILE", "Run as a plan file of convoy plan --save has decided, with "
                              "its model, batch, precision and all")}},
-    {RUNS & ~CLI_SAVED, {.letter = 'm', TEXT("machine", plan.machine, "MACHINE", "Machine that --strategy auto reckons "
+    {TEBV & ~CLI_SAVED, {.letter = 'm', TEXT("machine", plan.machine, "MACHINE", "Machine that --strategy auto reckons "
                                              "with: a name of convoy plan --list-machines, or a file; where not given, "
                                              CLI_DEFAULT_MACHINE)}},
-    {RUNS, {REAL("timeout", train.timeout_s, 1, 1e6, "Seconds after which a rank that says nothing is lost")}},
+    {TEBV, {REAL("timeout", train.timeout_s, 1, 1e6, "Seconds after which a rank that says nothing is lost")}},
     {CLI_BENCH, {WHOLE("iterations", iterations, 1, 1e9, "Iterations to measure"), .aliases = "num-bench-iter"}},
     {CLI_BENCH, {WHOLE("warmup", warmup, 0, 1e9, "Iterations before those that are measured"),
                  .aliases = "num-warm-iter"}},
@@ -230,6 +234,7 @@ static const row rows[] = {
     {CLI_PLAN, {WHOLE("top", plan.top, 1, MANY, "Show the best N strategies, and as many that are not possible; where "
                       "not given, 10, with --json all")}},
     {CLI_PLAN, {FLAG("all", plan.all, "Show all strategies")}},
+    {CLI_VERIFY, {FLAG("all", plan.all, "Show all layers")}},
     {CLI_PLAN, {FLAG("closed-form", plan.closed_form, "Also show what the closed forms of the oracle paper say, as a "
                      "second opinion")}},
     {CLI_PLAN, {TEXT("save", plan.save, "FILE", "Write what was decided as a plan file")}},
@@ -242,7 +247,7 @@ static const row rows[] = {
                       "ui.perfetto.dev")}},
     {CLI_TRAIN, {WHOLE("timeline-steps", train.timeline_steps, 1, 1e6, "Iterations that the timeline holds")}},
     {CLI_ALL & ~CLI_SAVED, {FLAG("json", json, "Print the result as JSON on standard output")}},
-    {CLI_TRAIN | CLI_EVAL | CLI_BENCH | CLI_DATA, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the "
+    {(TEBV & ~CLI_SAVED) | CLI_DATA, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the "
                                                                        "result, warnings and errors")}},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -252,7 +257,7 @@ _Static_assert(sizeof(cvy_optimizer_name) == sizeof(int) && sizeof(cvy_rate_kind
 
 const cli_options cli_options_init = {
     .train = CVY_TRAIN_OPTIONS_INIT, .keep_checkpoints = 2, .warmup = 3, .iterations = 20,
-    .data_threads = 1,
+    .data_threads = 1, .verify = CVY_VERIFY_OPTIONS_INIT,
     .plan = {.batch = "32/rank", .strategy = "auto", .precision = CVY_PRECISION_FP32, .epochs = 1},
 };
 
@@ -308,6 +313,7 @@ static cvy_status complete_options(cli_options *options)
 {
     cvy_train_options *train = &options->train;
     CVY_TRY(complete_parallel(options));
+    options->precision = options->in_double ? CLI_FP64 : options->precision;
     train->threads = (int)options->threads;
     train->data_threads = (int)options->data_threads;
     train->keep_checkpoints = (int)options->keep_checkpoints;

@@ -6,7 +6,7 @@
 #define CVY_CLI_OPTIONS_COMMON_H
 
 #include "base/options.h"
-#include "convoy/train.h"
+#include "convoy/verify.h"
 
 /** Which commands take a row of the table. */
 enum {
@@ -47,7 +47,8 @@ typedef struct cli_options {
     char cache[4096]; /**< room for the default of train.cache */
     cli_precision precision;
     cli_plan_options plan;
-    bool json, quiet, log_view, list, kernels, primitives, no_overlap;
+    cvy_verify_options verify;
+    bool json, quiet, log_view, list, kernels, primitives, no_overlap, in_double;
 } cli_options;
 
 /** Every option as it is when nobody says otherwise. */
@@ -64,8 +65,8 @@ typedef struct cli_command {
     cvy_status (*run)(const struct cli_command *command, int argc, char **argv);
 } cli_command;
 
-extern const cli_command cli_train, cli_eval, cli_model, cli_bench, cli_doctor, cli_data, cli_plan, cli_why, cli_fits,
-    cli_ranks_for, cli_compare;
+extern const cli_command cli_train, cli_eval, cli_model, cli_bench, cli_verify, cli_doctor, cli_data, cli_plan,
+    cli_why, cli_fits, cli_ranks_for, cli_compare;
 
 /** Room for the table. */
 enum { CLI_MAX_OPTIONS = 128 };

@@ -1,6 +1,7 @@
 /* Groups, agreements, moments, and transfers that are under way at once, of as many ranks as mpiexec starts. */
 #include <math.h>
 
+#include "base/memory.h"
 #include "comm/mpi/limits.h"
 #include "comm/ranks.h"
 
@@ -212,7 +213,7 @@ static void test_transfers_under_way_at_once(void **state)
     cvy_mpi_set_limits(NULL);
 }
 
-/* Blocks of one size from and to each other rank in one go, as set-up does it. */
+/* Bytes in one call, as set-up moves them. */
 static void test_bytes_go_around(void **state)
 {
     (void)state;
@@ -228,6 +229,73 @@ static void test_bytes_go_around(void **state)
     }
     CHECK(cvy_comm_broadcast(world.comm, mine, sizeof mine, world.count - 1) == CVY_OK);
     CHECK(mine[0] == 'a' + world.count - 1);
+}
+
+/* ---- ends of what there is ---- */
+
+static cvy_transfer_spec make_spec(cvy_transfer_kind kind, const int64_t *count)
+{
+    static float from[MAX_RANKS * 8], to[MAX_RANKS * 8];
+    return (cvy_transfer_spec){.kind = kind, .dtype = CVY_F32, .source = from, .target = to, .count = count,
+                               .taken = count, .peer = world.rank};
+}
+
+/* Ranks whose share is nothing take part all the same. */
+static void test_nothing_is_moved_by_all(void **state)
+{
+    (void)state;
+    const int64_t none[MAX_RANKS] = {0};
+    for (int kind = 0; kind < CVY_TRANSFER_KINDS; kind++) {
+        cvy_transfer_spec spec = make_spec((cvy_transfer_kind)kind, none);
+        for (int how = 0; how < MANNERS; how++) {
+            int64_t before = cvy_comm_moved_bytes(world.comm);
+            move(world.comm, &spec, (manner)how);
+            CHECK(cvy_comm_moved_bytes(world.comm) == before);
+        }
+    }
+}
+
+/* Each allocation fails once, on this rank alone: the others do not notice. */
+static void test_a_transfer_that_finds_no_memory_is_none(void **state)
+{
+    (void)state;
+    const int64_t one[MAX_RANKS] = {1, 1, 1, 1, 1, 1, 1, 1};
+    for (int kind = 0; kind < CVY_TRANSFER_KINDS; kind++) {
+        cvy_transfer_spec spec = make_spec((cvy_transfer_kind)kind, one);
+        cvy_transfer *transfer = NULL;
+        cvy_status status = CVY_ERR_MEMORY;
+        int failed = 0;
+        for (; status != CVY_OK; failed++) {
+            cvy_memory_fail_after(failed);
+            status = cvy_transfer_create(world.comm, &spec, &transfer);
+            cvy_memory_fail_after(-1);
+            CHECK(status == CVY_OK ? transfer != NULL : status == CVY_ERR_MEMORY && !transfer);
+        }
+        CHECK(failed >= 3);
+        cvy_transfer_destroy(&transfer);
+    }
+}
+
+/* What the loop calls takes no memory of Convoy's. */
+static void test_moving_takes_no_memory(void **state)
+{
+    (void)state;
+    const int64_t five[MAX_RANKS] = {5, 5, 5, 5, 5, 5, 5, 5};
+    const cvy_mpi_limits pieces = {.elements = 2, .all_reduce_bytes_per_rank = 4};
+    cvy_mpi_set_limits(&pieces);
+    for (int kind = 0; kind <= CVY_TRANSFER_BROADCAST; kind++) {
+        cvy_transfer_spec spec = make_spec((cvy_transfer_kind)kind, five);
+        cvy_transfer *transfer = NULL;
+        spec.peer = 0;
+        CHECK(cvy_transfer_create(world.comm, &spec, &transfer) == CVY_OK);
+        int64_t before = cvy_memory_allocations();
+        for (int how = 0; how < MANNERS; how++) {
+            make(transfer, (manner)how);
+        }
+        CHECK(cvy_memory_allocations() == before);
+        cvy_transfer_destroy(&transfer);
+    }
+    cvy_mpi_set_limits(NULL);
 }
 
 /* ---- counted bytes ---- */
@@ -271,6 +339,9 @@ int main(void)
         cmocka_unit_test(test_moments_of_nothing_are_nothing),
         cmocka_unit_test(test_transfers_under_way_at_once),
         cmocka_unit_test(test_bytes_go_around),
+        cmocka_unit_test(test_nothing_is_moved_by_all),
+        cmocka_unit_test(test_a_transfer_that_finds_no_memory_is_none),
+        cmocka_unit_test(test_moving_takes_no_memory),
         cmocka_unit_test(test_moved_bytes_are_counted_as_schedules_count_them),
     };
     return cmocka_run_group_tests(tests, join_ranks, leave_ranks);

@@ -194,6 +194,36 @@ static void check_messages(const setting *s)
     CHECK(ends_at(s, count));
 }
 
+/* A message that is waited for meets none of an all-to-all's, which has as many elements from the same rank. */
+static void test_messages_and_exchanges_do_not_meet(void **state)
+{
+    (void)state;
+    const int64_t one[MAX_RANKS] = {1, 1, 1, 1, 1, 1, 1, 1};
+    int p = world.count, next = (world.rank + 1) % p, last = (world.rank + p - 1) % p;
+    int32_t sent = world.rank, got = -1, mine[MAX_RANKS], theirs[MAX_RANKS];
+    for (int i = 0; i < p; i++) {
+        mine[i] = 100 * world.rank + i + 50;
+    }
+    const cvy_transfer_spec specs[] = {
+        {.kind = CVY_TRANSFER_RECEIVE, .dtype = CVY_I32, .target = &got, .count = one, .peer = last},
+        {.kind = CVY_TRANSFER_ALL_TO_ALL, .dtype = CVY_I32, .source = mine, .target = theirs, .count = one,
+         .taken = one},
+        {.kind = CVY_TRANSFER_SEND, .dtype = CVY_I32, .source = &sent, .count = one, .peer = next}};
+    cvy_transfer *transfer[3] = {NULL};
+    for (int i = 0; i < 3; i++) {
+        CHECK(cvy_transfer_create(world.comm, &specs[i], &transfer[i]) == CVY_OK);
+        CHECK(cvy_transfer_begin(transfer[i]) == CVY_OK);
+    }
+    for (int i = 0; i < 3; i++) {
+        CHECK(cvy_transfer_wait(transfer[i]) == CVY_OK);
+        cvy_transfer_destroy(&transfer[i]);
+    }
+    CHECK(got == last);
+    for (int i = 0; i < p; i++) {
+        CHECK(theirs[i] == 100 * i + world.rank + 50);
+    }
+}
+
 #define TEST_EACH(kind)                   \
     static void test_##kind(void **state) \
     {                                     \
@@ -213,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_reduce), cmocka_unit_test(test_reduce_scatter), cmocka_unit_test(test_all_gather),
         cmocka_unit_test(test_all_to_all), cmocka_unit_test(test_broadcast),      cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_messages_and_exchanges_do_not_meet),
     };
     return cmocka_run_group_tests(tests, join_ranks, leave_ranks);
 }

@@ -30,9 +30,12 @@ static MPI_Op find_op(const cvy_mpi_group *group, cvy_reduction reduction)
 
 static cvy_status create_requests(cvy_mpi_transfer *t)
 {
+    if (t->calls == 0) {
+        return CVY_OK;
+    }
     t->request = cvy_calloc((size_t)t->calls, sizeof *t->request);
     t->status = cvy_calloc((size_t)t->calls, sizeof *t->status);
-    if (t->calls > 0 && (!t->request || !t->status)) {
+    if (!t->request || !t->status) {
         return CVY_ERR_MEMORY;
     }
     for (int i = 0; i < t->calls; i++) {
