@@ -161,20 +161,48 @@ static cvy_status check_positions(int64_t positions, const cvy_shape *x)
     return CVY_OK;
 }
 
-/* Intervals as cvy_intervals has them, within the dimension. */
-static cvy_status check_pick(const cvy_op_params_pick *pick, const cvy_shape *x)
+/* Intervals as cvy_intervals has them, within a dimension. */
+static cvy_status check_intervals(const cvy_intervals *intervals, int64_t extent)
 {
     int64_t end = 0;
-    CVY_REQUIRE(pick->dim >= 0 && pick->dim < x->dims, CVY_ERR_ARG, "dimension %d of %d", pick->dim, x->dims);
-    CVY_REQUIRE(pick->intervals.count >= 1 && pick->intervals.count <= CVY_MAX_INTERVALS, CVY_ERR_ARG,
-                "%d intervals", pick->intervals.count);
-    for (int i = 0; i < pick->intervals.count; i++) {
-        const cvy_interval *at = &pick->intervals.at[i];
-        CVY_REQUIRE(at->begin >= end && at->end > at->begin && at->end <= x->extent[pick->dim], CVY_ERR_ARG,
-                    "indices %" PRId64 " to %" PRId64 " of %" PRId64 ", in order", at->begin, at->end,
-                    x->extent[pick->dim]);
+    CVY_REQUIRE(intervals->count >= 1 && intervals->count <= CVY_MAX_INTERVALS, CVY_ERR_ARG, "%d intervals",
+                intervals->count);
+    for (int i = 0; i < intervals->count; i++) {
+        const cvy_interval *at = &intervals->at[i];
+        CVY_REQUIRE(at->begin >= end && at->end > at->begin && at->end <= extent, CVY_ERR_ARG,
+                    "indices %" PRId64 " to %" PRId64 " of %" PRId64 ", in order", at->begin, at->end, extent);
         end = at->end;
     }
+    return CVY_OK;
+}
+
+static cvy_status check_pick(const cvy_op_params_pick *pick, const cvy_shape *x)
+{
+    CVY_REQUIRE(pick->dim >= 0 && pick->dim < x->dims, CVY_ERR_ARG, "dimension %d of %d", pick->dim, x->dims);
+    return check_intervals(&pick->intervals, x->extent[pick->dim]);
+}
+
+/* Where x has a share of a sample: as many indices as it has, and within the sample. */
+static cvy_status check_dropout(const cvy_op_params_dropout *dropout, const cvy_shape *x)
+{
+    int64_t share[4];
+    cvy_sample_get(x, share);
+    CVY_TRY(check_probability(dropout->probability));
+    for (int dim = 0; dropout->whole[0] && dim < 4; dim++) {
+        int64_t first = dropout->first[dim], whole = dropout->whole[dim];
+        bool stretched = dropout->stretches.count > 0 && dropout->stretched == dim;
+        if (stretched) {
+            CVY_TRY(check_intervals(&dropout->stretches, whole));
+        }
+        bool fits = stretched ? cvy_intervals_length(&dropout->stretches) == share[dim]
+                              : first >= 0 && first <= whole && share[dim] <= whole - first;
+        CVY_REQUIRE(fits, CVY_ERR_ARG, "a share of %" PRId64 " from %" PRId64 " on of %" PRId64 " along %c", share[dim],
+                    first, whole, "cdhw"[dim]);
+    }
+    bool known = dropout->stretches.count == 0 || (dropout->stretched >= 0 && dropout->stretched < 4);
+    CVY_REQUIRE(known && dropout->stretches.count >= 0 && (dropout->whole[0] || dropout->stretches.count == 0),
+                CVY_ERR_ARG, "%d stretches along dimension %d of no share", dropout->stretches.count,
+                dropout->stretched);
     return CVY_OK;
 }
 
@@ -216,8 +244,8 @@ static cvy_status check_params(const cvy_op *op, const cvy_shape *x)
     case CVY_OP_PICK: return check_pick(&op->params.pick, x);
     case CVY_OP_FRAME: return check_frame(&op->params.frame, x);
     case CVY_OP_SOFT_DICE: return check_dice(op->params.loss.epsilon);
-    case CVY_OP_STOCHASTIC_DEPTH:
-    case CVY_OP_DROPOUT: return check_probability(op->params.dropout.probability);
+    case CVY_OP_STOCHASTIC_DEPTH: return check_probability(op->params.dropout.probability);
+    case CVY_OP_DROPOUT: return check_dropout(&op->params.dropout, x);
     default: return CVY_OK;
     }
 }

@@ -40,6 +40,12 @@ void cvy_space_get(const cvy_shape *shape, int64_t space_out[3])
     }
 }
 
+void cvy_sample_get(const cvy_shape *shape, int64_t sample_out[4])
+{
+    sample_out[0] = shape->dims >= 2 ? shape->extent[1] : 1;
+    cvy_space_get(shape, sample_out + 1);
+}
+
 /*
  * Whether every position of a pooling window sees an element: there is no maximum of padding alone, and no mean of
  * nothing. The first and the last position are the worst, unless taps lie so far apart that they can step over the

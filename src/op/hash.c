@@ -53,12 +53,28 @@ static uint64_t mix_positions(uint64_t hash, int64_t positions)
     return positions ? cvy_hash_word(hash, (uint64_t)positions) : hash;
 }
 
-static uint64_t mix_pick(uint64_t hash, const cvy_op_params_pick *params)
+static uint64_t mix_intervals(uint64_t hash, const cvy_intervals *intervals)
 {
-    hash = cvy_hash_word(hash, (uint64_t)params->dim);
-    for (int i = 0; i < params->intervals.count; i++) {
-        hash = cvy_hash_word(hash, (uint64_t)params->intervals.at[i].begin);
-        hash = cvy_hash_word(hash, (uint64_t)params->intervals.at[i].end);
+    for (int i = 0; i < intervals->count; i++) {
+        hash = cvy_hash_word(hash, (uint64_t)intervals->at[i].begin);
+        hash = cvy_hash_word(hash, (uint64_t)intervals->at[i].end);
+    }
+    return hash;
+}
+
+/* Of whole samples it has the hash that it had. */
+static uint64_t mix_dropout(uint64_t hash, const cvy_op_params_dropout *params)
+{
+    hash = cvy_hash_real(hash, params->probability);
+    hash = cvy_hash_word(hash, (uint64_t)params->layer);
+    if (params->whole[0] == 0) {
+        return hash;
+    }
+    hash = cvy_hash_word(hash, params->stretches.count ? (uint64_t)params->stretched + 1 : 0);
+    hash = mix_intervals(hash, &params->stretches);
+    for (int dim = 0; dim < 4; dim++) {
+        hash = cvy_hash_word(hash, (uint64_t)params->whole[dim]);
+        hash = cvy_hash_word(hash, (uint64_t)params->first[dim]);
     }
     return hash;
 }
@@ -87,7 +103,9 @@ static uint64_t mix_params(uint64_t hash, const cvy_op *op)
         hash = cvy_hash_real(hash, op->params.loss.smoothing);
         return mix_positions(hash, op->params.loss.positions);
     case CVY_OP_POOL_GLOBAL: return mix_positions(hash, op->params.global.positions);
-    case CVY_OP_PICK: return mix_pick(hash, &op->params.pick);
+    case CVY_OP_PICK:
+        hash = cvy_hash_word(hash, (uint64_t)op->params.pick.dim);
+        return mix_intervals(hash, &op->params.pick.intervals);
     case CVY_OP_FRAME:
         for (int axis = 0; axis < 3; axis++) {
             hash = cvy_hash_word(hash, (uint64_t)op->params.frame.first[axis]);
@@ -96,9 +114,7 @@ static uint64_t mix_params(uint64_t hash, const cvy_op *op)
         return hash;
     case CVY_OP_SOFT_DICE: return cvy_hash_real(hash, op->params.loss.epsilon);
     case CVY_OP_STOCHASTIC_DEPTH:
-    case CVY_OP_DROPOUT:
-        hash = cvy_hash_real(hash, op->params.dropout.probability);
-        return cvy_hash_word(hash, (uint64_t)op->params.dropout.layer);
+    case CVY_OP_DROPOUT: return mix_dropout(hash, &op->params.dropout);
     case CVY_OP_SLICE: return cvy_hash_word(hash, (uint64_t)op->params.slice.first);
     case CVY_OP_GROUP_NORM:
         hash = cvy_hash_real(hash, op->params.group.epsilon);

@@ -49,8 +49,8 @@
  * HARD_SWISH      y = x min(max(x + 3, 0), 6) / 6; dx = dy times 0 where x < -3, 1 where x >= 3, else x / 3 + 1/2.
  * DROPOUT         an element is dropped where cvy_random_unit(word) < probability; word = lane e % 4 of
  *                 cvy_random_words(seed, DROPOUT, layer, step, sample_first + n, e / 4), e the logical element within
- *                 the sample; survivors times 1 / (1 - probability). dx the same of dy: the mask is drawn anew, not
- *                 kept.
+ *                 the whole sample, of which x may have a share; survivors times 1 / (1 - probability). dx the same of
+ *                 dy: the mask is drawn anew, not kept.
  * STOCHASTIC_DEPTH  a sample is dropped, all of it, where cvy_random_unit(lane 0 of cvy_random_words(seed,
  *                 STOCHASTIC_DEPTH, layer, step, sample_first + n, 0)) < probability, else multiplied with
  *                 1 / (1 - probability); dx the same of dy.
@@ -257,6 +257,10 @@ typedef struct cvy_op_params_frame {
 typedef struct cvy_op_params_dropout {
     double probability; /**< of dropping; survivors are scaled by 1 / (1 - probability) */
     int32_t layer;      /**< index of the layer: part of the random counter */
+    int stretched;      /**< DROPOUT of a share: the one of c,d,h,w of which x has several stretches, ... */
+    cvy_intervals stretches; /**< ... and these; none where it has one of each */
+    int64_t whole[4];   /**< extents c,d,h,w of a whole sample, where x has a share of it; 0: x has all of it */
+    int64_t first[4];   /**< index of x's first in each; that of `stretched` is not looked at */
 } cvy_op_params_dropout;
 
 typedef struct cvy_op_params_activation {
@@ -435,6 +439,9 @@ int64_t cvy_window_input(const cvy_window *window, int axis, int64_t positions);
 
 /** The space (d,h,w) of a tensor n,c,…; d = 1 in 2-D, all 1 for n,c. */
 void cvy_space_get(const cvy_shape *shape, int64_t space_out[3]);
+
+/** The extents c,d,h,w of a sample of a tensor n,…; 1 where it has no such dimension. */
+void cvy_sample_get(const cvy_shape *shape, int64_t sample_out[4]);
 
 /**
  * Floating point operations of an op. A multiply-add counts 2. Positions of a window that fall into the padding count,

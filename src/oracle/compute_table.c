@@ -20,14 +20,16 @@ enum { LIMIT_BYTES = 64 << 20, KEY_DIGITS = 16, LEAST_CAPACITY = 16 };
 static const char title[] = "convoy-kernel-table,1";
 static const char columns[] = "key,seconds,error,op";
 
-/* The same work whatever these are: decay, epsilon, which layer draws, where the slice begins. */
+/* The same work whatever these are: decay, epsilon, which layer draws, and where, where the slice begins. */
 uint64_t cvy_kernel_key(const cvy_op *op)
 {
     cvy_op seen = *op;
     switch (op->kind) {
     case CVY_OP_BATCH_NORM: seen.params.norm = (cvy_op_params_norm){0}; break;
     case CVY_OP_DROPOUT:
-    case CVY_OP_STOCHASTIC_DEPTH: seen.params.dropout.layer = 0; break;
+    case CVY_OP_STOCHASTIC_DEPTH:
+        seen.params.dropout = (cvy_op_params_dropout){.probability = op->params.dropout.probability};
+        break;
     case CVY_OP_LEAKY_RELU: seen.params.activation.slope = 0.0; break;
     case CVY_OP_SOFTMAX_CROSS_ENTROPY:
     case CVY_OP_SOFT_DICE: seen.params.loss = (cvy_op_params_loss){0}; break;

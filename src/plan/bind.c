@@ -17,32 +17,91 @@ static cvy_status bind_input_gradient(cvy_builder *b, int layer, int i, int *out
     return cvy_builder_add_buffer(b, &gradient, out);
 }
 
-static cvy_status bind_weights(cvy_builder *b, int layer, const cvy_op *op, int parameter, int *out)
+typedef struct binding {
+    int layer;
+    cvy_op_pass pass;
+    cvy_phase phase;
+    cvy_op op;
+    cvy_tensor x;    /* the first input, as the layer takes it */
+    int64_t filters; /* channels of the output */
+    int raw;         /* the output, where it is made; -1 */
+} binding;
+
+/* A pass with weights as this rank runs it, its weights in a format. */
+static void make_local_op(const cvy_builder *b, const binding *at, cvy_format weight, cvy_op *op)
+{
+    const cvy_signature *signature = cvy_op_signature(at->op.kind, at->pass);
+    cvy_tensor y = cvy_builder_describe(b, CVY_SPREAD_RAW, at->layer, 0, b->formats[at->layer].output).tensor;
+    *op = at->op;
+    op->operands = 0;
+    for (int i = 0; i < signature->places; i++) {
+        cvy_role role = signature->place[i].role;
+        bool input = role == CVY_ROLE_X || role == CVY_ROLE_DX, output = role == CVY_ROLE_Y || role == CVY_ROLE_DY;
+        bool weights = role == CVY_ROLE_W || role == CVY_ROLE_DW;
+        int parameter = cvy_model_find_role(b->model, at->layer, weights ? CVY_ROLE_W : CVY_ROLE_B);
+        cvy_buffer own = {.tensor = {.dtype = b->plan->options.dtype, .format = weights ? weight : CVY_FORMAT_PLAIN}};
+        if (input || output) {
+            (void)cvy_op_add(op, role, input ? &at->x : &y);
+        } else if (parameter >= 0 && b->parameter[parameter] >= 0) {
+            cvy_seat_describe_parameter(&b->seat, b->model, parameter, &own);
+            (void)cvy_op_add(op, role, &own.tensor);
+        }
+    }
+}
+
+/*
+ * The format in which a pass takes its weights, or leaves their gradient: that of the layer, which was chosen for whole
+ * tensors and is one for all ranks, or where this rank's share is not run well in it, what the backends wish for that.
+ */
+static cvy_format find_weight_format(const cvy_builder *b, const binding *at, cvy_role role, cvy_format of_layer)
+{
+    const cvy_backend_chain *backends = &b->plan->options.backends;
+    cvy_op op;
+    if (b->seat.axes == 0 || backends->count == 0 || !cvy_op_has_weights(at->op.kind) || cvy_op_by_winograd(&at->op)) {
+        return of_layer;
+    }
+    make_local_op(b, at, of_layer, &op);
+    cvy_quality as_it_is = cvy_backend_quality(backends, &op, NULL);
+    if (as_it_is >= CVY_QUALITY_GEMM) {
+        return of_layer;
+    }
+    cvy_format wish = cvy_backend_choose_format(backends, &op, role);
+    make_local_op(b, at, wish, &op);
+    return cvy_backend_quality(backends, &op, NULL) > as_it_is ? wish : of_layer;
+}
+
+static cvy_status bind_weights(cvy_builder *b, const binding *at, int parameter, int *out)
 {
     *out = b->parameter[parameter];
     if (*out < 0) {
         return CVY_OK; /* another rank has all of it */
     }
-    if (op->pass != CVY_PASS_BACKWARD_DATA || cvy_op_by_winograd(op) ||
-        b->schedule->buffer[*out].tensor.format == b->formats[layer].weight_backward) {
-        return CVY_OK;
+    cvy_format has = b->schedule->buffer[*out].tensor.format, wanted = has;
+    if (at->pass == CVY_PASS_BACKWARD_DATA && !cvy_op_by_winograd(&at->op)) {
+        wanted = b->formats[at->layer].weight_backward;
     }
-    cvy_step_spec spec = {CVY_STEP_LOCAL, CVY_PHASE_BACKWARD, layer};
-    return cvy_builder_add_reorder(b, &spec, *out, b->formats[layer].weight_backward, out);
+    if (b->model->parameter[parameter].spec.role == CVY_ROLE_W) {
+        wanted = find_weight_format(b, at, CVY_ROLE_W, wanted);
+    }
+    cvy_step_spec spec = {CVY_STEP_LOCAL, at->phase, at->layer};
+    return wanted == has ? CVY_OK : cvy_builder_add_reorder(b, &spec, *out, wanted, out);
 }
 
 /* The gradient of a parameter: made by its backward pass, in the format that the pass writes. */
-static cvy_status bind_parameter_gradient(cvy_builder *b, int layer, cvy_access access, int parameter, int *out)
+static cvy_status bind_parameter_gradient(cvy_builder *b, const binding *at, cvy_access access, int parameter, int *out)
 {
     if (access == CVY_ACCESS_READ) {
         *out = b->parameter_gradient[parameter];
         return CVY_OK;
     }
     const cvy_parameter *p = &b->model->parameter[parameter];
-    cvy_format format = p->spec.role == CVY_ROLE_W ? b->formats[layer].gradient : CVY_FORMAT_PLAIN;
+    cvy_format format = CVY_FORMAT_PLAIN;
+    if (p->spec.role == CVY_ROLE_W) {
+        format = find_weight_format(b, at, CVY_ROLE_DW, b->formats[at->layer].gradient);
+    }
     cvy_buffer gradient = {.role = CVY_BUFFER_GRADIENTS,
                            .content = CVY_CONTENT_GRADIENT,
-                           .layer = layer,
+                           .layer = at->layer,
                            .parameter = parameter,
                            .part = -1,
                            .tensor = {.dtype = b->plan->options.dtype, .format = format},
@@ -55,16 +114,6 @@ static cvy_status bind_parameter_gradient(cvy_builder *b, int layer, cvy_access 
     b->parameter_gradient[parameter] = *out;
     return CVY_OK;
 }
-
-typedef struct binding {
-    int layer;
-    cvy_op_pass pass;
-    cvy_phase phase;
-    cvy_op op;
-    cvy_tensor x;    /* the first input, as the layer takes it */
-    int64_t filters; /* channels of the output */
-    int raw;         /* the output, where it is made; -1 */
-} binding;
 
 /* What forward keeps for backward, the loss, the labels: described by the op itself. */
 static cvy_status bind_saved(cvy_builder *b, const binding *at, cvy_role role, int *out)
@@ -120,11 +169,11 @@ static cvy_status bind_role(cvy_builder *b, binding *at, const cvy_signature_pla
     case CVY_ROLE_RUNNING_MEAN:
     case CVY_ROLE_RUNNING_VARIANCE:
         parameter = cvy_model_find_role(b->model, at->layer, place->role);
-        return parameter < 0 ? CVY_OK : bind_weights(b, at->layer, &at->op, parameter, out);
+        return parameter < 0 ? CVY_OK : bind_weights(b, at, parameter, out);
     case CVY_ROLE_DW:
     case CVY_ROLE_DB:
         parameter = cvy_model_find_role(b->model, at->layer, place->role == CVY_ROLE_DW ? CVY_ROLE_W : CVY_ROLE_B);
-        return parameter < 0 ? CVY_OK : bind_parameter_gradient(b, at->layer, place->access, parameter, out);
+        return parameter < 0 ? CVY_OK : bind_parameter_gradient(b, at, place->access, parameter, out);
     default: return bind_saved(b, at, place->role, out);
     }
 }

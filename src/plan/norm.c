@@ -1,10 +1,13 @@
 /*
  * What an op is on one rank, and batch norms over several. A layer kind makes the op of whole samples; where the rank
- * has a part, windows lose the padding of inner borders, groups are those that it has, and means are divided by what
- * all ranks have together. A batch norm that shares its statistics goes in parts: STATS, which the ranks merge, then
- * NORMALISE; GRAD_STATS, which they sum, then GRAD_APPLY (synchronised batch norm, as in PyTorch's SyncBatchNorm).
+ * has a part, windows lose the padding of inner borders, groups are those that it has, means are divided by what all
+ * ranks have together, and masks are told where in a sample the part lies. A batch norm that shares its statistics goes
+ * in parts: STATS, which the ranks merge, then NORMALISE; GRAD_STATS, which they sum, then GRAD_APPLY (synchronised
+ * batch norm, as in PyTorch's SyncBatchNorm).
  */
 #include "plan/builder.h"
+
+#include <string.h>
 
 static cvy_op_kind find_kind(const cvy_builder *b, int layer)
 {
@@ -86,6 +89,26 @@ static int64_t count_groups(const cvy_builder *b, int layer, int64_t groups)
     return x.tensor.shape.extent[1] / (channels / groups);
 }
 
+/* A dropout draws by an element's number in the whole sample. */
+static void locate_share(const cvy_builder *b, int layer, cvy_op_params_dropout *params)
+{
+    cvy_buffer x = cvy_builder_describe(b, CVY_SPREAD_INPUT, layer, 0, CVY_FORMAT_PLAIN);
+    int64_t whole[4], share[4];
+    cvy_sample_get(&x.global, whole);
+    cvy_sample_get(&x.tensor.shape, share);
+    if (memcmp(whole, share, sizeof whole) == 0) {
+        return;
+    }
+    memcpy(params->whole, whole, sizeof whole);
+    for (int dim = 1; dim < x.global.dims; dim++) {
+        params->first[dim == 1 ? 0 : dim + 4 - x.global.dims] = x.local[dim].begin;
+    }
+    if (x.stretches.count > 0) {
+        params->stretches = x.stretches;
+        params->stretched = x.stretched == 1 ? 0 : x.stretched + 4 - x.global.dims;
+    }
+}
+
 void cvy_build_local_op(const cvy_builder *b, int layer, cvy_op_pass pass, cvy_op *op)
 {
     const cvy_layer *l = &b->model->layer[layer];
@@ -111,6 +134,8 @@ void cvy_build_local_op(const cvy_builder *b, int layer, cvy_op_pass pass, cvy_o
         op->params.window.groups = count_groups(b, layer, op->params.window.groups);
     } else if (op->kind == CVY_OP_GROUP_NORM) {
         op->params.group.groups = count_groups(b, layer, op->params.group.groups);
+    } else if (op->kind == CVY_OP_DROPOUT) {
+        locate_share(b, layer, &op->params.dropout);
     }
 }
 

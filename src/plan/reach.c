@@ -52,6 +52,18 @@ static cvy_interval find_outputs(const sliding *s, int64_t extent, int64_t coord
     return cvy_placement_share(&s->output, s->output.dim, extent, coordinate).at[0];
 }
 
+/*
+ * Own rows behind the last tap that is not padding are taken too, where no further output comes of them: of a stride
+ * beyond its kernel whole shares stay as they are, without a copy, and so do the library's kernels for them.
+ */
+static int64_t take_rest(const sliding *s, cvy_halo_window reached, int64_t coordinate)
+{
+    cvy_intervals own = cvy_placement_share(&s->input, s->input.dim, s->axis.extent, coordinate);
+    int64_t end = reached.rows.end, spare = s->axis.window->stride[s->axis.axis] - 1;
+    bool rest = s->need == CVY_HALO_X && reached.after == 0 && own.count > 0;
+    return rest ? cvy_max_i64(end, cvy_min_i64(end + spare, own.at[own.count - 1].end)) : end;
+}
+
 void cvy_reach_find(const cvy_seat *seat, const cvy_model *model, int layer, const cvy_op *op, cvy_reach *reach)
 {
     const cvy_layer *l = &model->layer[layer];
@@ -69,7 +81,8 @@ void cvy_reach_find(const cvy_seat *seat, const cvy_model *model, int layer, con
             cvy_interval outputs = find_outputs(&s, y[at], seat->coordinate[CVY_AXIS_DEPTH + at]);
             cvy_halo_window reached = s.need == CVY_HALO_X ? cvy_halo_window_x(&s.axis, outputs)
                                                            : cvy_halo_window_dy(&s.axis, outputs);
-            reach->rows[at] = reached.rows;
+            int64_t end = take_rest(&s, reached, seat->coordinate[CVY_AXIS_DEPTH + at]);
+            reach->rows[at] = (cvy_interval){reached.rows.begin, end};
             reach->before[at] = reached.before;
             reach->after[at] = reached.after;
         }

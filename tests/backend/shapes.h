@@ -44,6 +44,11 @@ typedef struct test_shape {
 #define BATCH_NORM(total) \
     {.kind = CVY_OP_BATCH_NORM, .params.norm = {.epsilon = 1e-5, .momentum = 0.1, .count = total, .merged = 1}}
 #define DROPOUT(p, index) {.kind = CVY_OP_DROPOUT, .params.dropout = {.probability = p, .layer = index}}
+/* Of a share of a sample: extents c,d,h,w of the whole, first index in each, the dimension with stretches, these. */
+#define DROPOUT_OF_SHARE(c, d, h, w, first_c, first_d, first_h, first_w, along, ...)                 \
+    {.kind = CVY_OP_DROPOUT,                                                                         \
+     .params.dropout = {.probability = 0.4, .layer = 5, .whole = {c, d, h, w}, .stretched = along,    \
+                        .first = {first_c, first_d, first_h, first_w}, .stretches = __VA_ARGS__}}
 #define LEAKY_RELU(below) {.kind = CVY_OP_LEAKY_RELU, .params.activation = {.slope = below}}
 #define STOCHASTIC_DEPTH(p, index) \
     {.kind = CVY_OP_STOCHASTIC_DEPTH, .params.dropout = {.probability = p, .layer = index}}
@@ -163,6 +168,11 @@ static const test_shape test_shapes[] = {
     CASE("dropout 0.5", DROPOUT(0.5, 3), DIMS(4, 101)),
     CASE("dropout 0.3", DROPOUT(0.3, 7), DIMS(3, 10, 5, 7)),
     CASE("dropout of nothing", DROPOUT(0.0, 1), DIMS(2, 9)),
+    CASE("dropout of a share", DROPOUT_OF_SHARE(23, 1, 9, 7, 0, 0, 3, 1, 0, {2, {{1, 4}, {12, 19}}}),
+         DIMS(3, 10, 5, 6)),
+    CASE("dropout of a corner, 3-D", DROPOUT_OF_SHARE(9, 5, 6, 7, 2, 1, 2, 0, 0, {0}), DIMS(2, 7, 2, 4, 5)),
+    CASE("dropout of a share of vectors", DROPOUT_OF_SHARE(99, 1, 1, 1, 0, 0, 0, 0, 0, {2, {{3, 8}, {60, 92}}}),
+         DIMS(4, 37)),
 
     CASE("cross-entropy", {.kind = CVY_OP_SOFTMAX_CROSS_ENTROPY}, DIMS(6, 10)),
     CASE("cross-entropy, 3 samples of 5 valid", {.kind = CVY_OP_SOFTMAX_CROSS_ENTROPY}, DIMS(5, 17), .samples = 3),

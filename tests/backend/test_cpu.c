@@ -37,6 +37,15 @@ static const test_shape large_shapes[] = {
     CASE("large add", {.kind = CVY_OP_ADD}, DIMS(3, 21, 15, 19)),
     CASE("large dropout", DROPOUT(0.4, 9), DIMS(1, 45, 13, 19)),
     CASE("large dropout of vectors", DROPOUT(0.7, 2), DIMS(3, 4099)),
+    CASE("large dropout of some channels", DROPOUT_OF_SHARE(90, 1, 23, 17, 0, 0, 0, 0, 0, {2, {{1, 20}, {40, 48}}}),
+         DIMS(2, 27, 23, 17)),
+    CASE("large dropout of a corner", DROPOUT_OF_SHARE(21, 1, 31, 29, 0, 0, 9, 3, 0, {0}), DIMS(2, 21, 15, 19)),
+    CASE("large pick of channels", PICK(1, {2, {{3, 20}, {32, 48}}}), DIMS(2, 51, 23, 17)),
+    CASE("large pick of blocks", PICK(1, {2, {{0, 16}, {32, 51}}}), DIMS(2, 51, 23, 17)),
+    CASE("large pick of rows", PICK(2, {1, {{9, 20}}}), DIMS(2, 51, 23, 17)),
+    CASE("large pick of vectors", PICK(1, {2, {{9, 4100}, {5000, 5019}}}), DIMS(2, 6001)),
+    CASE("large frame of rows", FRAME(0, -1, 0, 1, 24, 17), DIMS(2, 51, 23, 17)),
+    CASE("large frame of columns", FRAME(0, 0, -1, 1, 23, 19), DIMS(2, 51, 23, 17)),
     CASE("large max pool", POOL_MAX(SQUARE(3, 2, 1, 1)), DIMS(1, 21, 9, 131)),
     CASE("large max pool, stride 1", POOL_MAX(SQUARE(3, 1, 1, 1)), DIMS(2, 21, 13, 70)),
     CASE("max pool of a small plane, three strips", POOL_MAX(SQUARE(3, 1, 1, 1)), DIMS(2, 1030, 7, 7)),
@@ -100,13 +109,16 @@ static const test_shape large_shapes[] = {
 };
 enum { LARGE_SHAPES = sizeof large_shapes / sizeof large_shapes[0] };
 
+/* Kinds that move elements from a format into any other. */
+static bool moves(cvy_op_kind kind) { return kind == CVY_OP_REORDER || kind == CVY_OP_PICK || kind == CVY_OP_FRAME; }
+
 /* Run one configuration in every format and pass; counts what the backend took. */
 static void check_shape(const test_shape *shape, int *taken)
 {
     cvy_run run = make_run(shape);
     for (int pass = 0; pass < CVY_PASS_COUNT; pass++) {
         for (int from = 0; from < FORMATS; from++) {
-            for (int to = 0; to < (shape->op.kind == CVY_OP_REORDER ? FORMATS : 1); to++) {
+            for (int to = 0; to < (moves(shape->op.kind) ? FORMATS : 1); to++) {
                 cvy_op op;
                 char text[CVY_OP_TEXT];
                 double difference;
@@ -114,7 +126,7 @@ static void check_shape(const test_shape *shape, int *taken)
                     continue;
                 }
                 set_formats(&op, activation_formats[from], CVY_FORMAT_PLAIN);
-                if (op.kind == CVY_OP_REORDER) {
+                if (moves(op.kind)) {
                     op.operand[1].tensor.format = activation_formats[to];
                 }
                 if (cvy_op_check(&op) != CVY_OK || cvy_backend_cpu.quality(&op) == CVY_QUALITY_NONE) {
@@ -142,9 +154,8 @@ static void test_agrees_with_reference_in_every_format(void **state)
         check_shape(&test_shapes[i], &kinds[test_shapes[i].op.kind]);
     }
     for (int kind = 0; kind < CVY_OP_KIND_COUNT; kind++) {
-        bool share = kind == CVY_OP_PICK || kind == CVY_OP_FRAME;
-        bool left = cvy_op_has_weights((cvy_op_kind)kind) || kind == CVY_OP_CLIP || share;
-        assert_int_equal(kinds[kind] == 0, left); /* products, a handful of doubles, shares are for others */
+        bool left = cvy_op_has_weights((cvy_op_kind)kind) || kind == CVY_OP_CLIP;
+        assert_int_equal(kinds[kind] == 0, left); /* products, a handful of doubles are for others */
     }
 }
 
@@ -230,9 +241,9 @@ static void test_in_place_equals_out_of_place(void **state)
             }
         }
     }
-    /* 4 formats of 6 batch norms in 3 passes, relu in 2 and with two gradients, 2 adds with 2 inputs, 3 dropouts in 2;
+    /* 4 formats of 6 batch norms in 3 passes, relu in 2 and with two gradients, 2 adds with 2 inputs, 5 dropouts in 2;
      * then 6 activations, 3 multiplies, stochastic depth and 4 group norms in 2 */
-    assert_int_equal(checked, 4 * (6 * 3 + 2 + 3 + 2 * 2 + 3 * 2 + (6 + 3 + 1 + 4) * 2));
+    assert_int_equal(checked, 4 * (6 * 3 + 2 + 3 + 2 * 2 + 5 * 2 + (6 + 3 + 1 + 4) * 2));
 }
 
 /* Work is cut by the shape and merged in order: runs with 1, 2 and 3 threads, and again, give the same bits. */

@@ -274,6 +274,20 @@ static void test_hash_differs_with_each_field_of_a_convolution(void **state)
     VARY(&known, op, operand[0].tensor.shape.extent[3], 78);
 }
 
+static void test_hash_differs_with_the_place_of_a_share(void **state)
+{
+    (void)state;
+    hashes known = {0};
+    cvy_op share = make(find_shape("dropout of a share"), CVY_PASS_FORWARD);
+    add_hash(&known, &share);
+    VARY(&known, share, params.dropout.whole[1], 2);
+    VARY(&known, share, params.dropout.first[3], 0);
+    VARY(&known, share, params.dropout.stretches.at[1].end, 20);
+    VARY(&known, share, params.dropout.stretched, 2);
+    VARY(&known, share, params.dropout.stretches.count, 0);
+    VARY(&known, share, params.dropout.whole[0], 0);
+}
+
 static void test_hash_differs_with_other_parameters(void **state)
 {
     (void)state;
@@ -351,6 +365,7 @@ int main(void)
         cmocka_unit_test(test_hash_of_a_known_op),
         cmocka_unit_test(test_hash_ignores_what_is_not_said),
         cmocka_unit_test(test_hash_differs_with_each_field_of_a_convolution),
+        cmocka_unit_test(test_hash_differs_with_the_place_of_a_share),
         cmocka_unit_test(test_hash_differs_with_other_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

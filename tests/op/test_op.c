@@ -289,6 +289,29 @@ static void refuse(cvy_op op, const char *words)
     }
 }
 
+/* More than the sample has, in disorder, or a place without a sample. */
+static void test_a_share_lies_within_its_sample(void **state)
+{
+    (void)state;
+    cvy_op op, wrong;
+    assert_true(make_op(find_shape("dropout of a share"), CVY_PASS_FORWARD, CVY_F32, &op));
+    wrong = op;
+    wrong.params.dropout.first[2] = 5; /* rows 5 to 9 of 9 are 4 */
+    refuse(wrong, "a share of 5 from 5 on of 9 along h");
+    wrong = op;
+    wrong.params.dropout.stretches.at[1].end = 20;
+    refuse(wrong, "a share of 10 from 0 on of 23 along c");
+    wrong = op;
+    wrong.params.dropout.stretches.at[1].begin = 3;
+    refuse(wrong, "indices 3 to 19 of 23, in order");
+    wrong = op;
+    wrong.params.dropout.stretched = 4;
+    refuse(wrong, "2 stretches along dimension 4 of no share");
+    wrong = op;
+    wrong.params.dropout.whole[0] = 0;
+    refuse(wrong, "2 stretches along dimension 0 of no share");
+}
+
 static void test_check_refuses_parameters_that_make_no_sense(void **state)
 {
     (void)state;
@@ -435,6 +458,7 @@ int main(void)
         cmocka_unit_test(test_space),
         cmocka_unit_test(test_check_takes_every_shape),
         cmocka_unit_test(test_check_refuses_a_wrong_operand),
+        cmocka_unit_test(test_a_share_lies_within_its_sample),
         cmocka_unit_test(test_check_refuses_parameters_that_make_no_sense),
         cmocka_unit_test(test_check_refuses_a_relu_out_of_place),
         cmocka_unit_test(test_check_refuses_labels_that_are_no_map),

@@ -210,7 +210,7 @@ static const trial trials[] = {
     {"sample=2,width=2,channel=2,channel-cut=filter", 8, 1, 3, 1, 0, true},
 };
 
-/* Norms take statistics over a whole batch, which micro-batches do not; dropout counts elements of a rank. */
+/* Norms take statistics over a whole batch, which micro-batches do not. */
 static const trial parts[] = {
     {"data", 2, 2, 5, 1, 0, false},
     {"spatial", 2, 2, 3, 2, 0, false},
@@ -257,7 +257,7 @@ static void test_rules_go_by_whole_tensors_whoever_updates_them(void **state)
         dice d = {.seed = seed + 100};
         cvy_model *model = make_random_model(&d, 5 + throw(&d, 7));
         assert_non_null(model);
-        bool plain = !has_kind(model, "batch-norm") && !has_kind(model, "dropout");
+        bool plain = !has_kind(model, "batch-norm");
         for (size_t i = 0; plain && i < sizeof updates / sizeof updates[0]; i++) {
             tried += try(model, &updates[i].trial, &updates[i].rule, seed + 100);
         }
@@ -276,13 +276,11 @@ static void test_all_ranks_together_do_what_one_does(void **state)
         cvy_model *model = make_random_model(&d, 5 + throw(&d, 9));
         assert_non_null(model);
         bool plain = !has_kind(model, "batch-norm");
-        if (!has_kind(model, "dropout")) {
-            for (size_t i = 0; i < sizeof trials / sizeof trials[0]; i++) {
-                tried += try(model, &trials[i], &once, seed);
-            }
-            for (size_t i = 0; plain && i < sizeof parts / sizeof parts[0]; i++) {
-                tried += try(model, &parts[i], &once, seed);
-            }
+        for (size_t i = 0; i < sizeof trials / sizeof trials[0]; i++) {
+            tried += try(model, &trials[i], &once, seed);
+        }
+        for (size_t i = 0; plain && i < sizeof parts / sizeof parts[0]; i++) {
+            tried += try(model, &parts[i], &once, seed);
         }
         cvy_model_destroy(&model);
     }
@@ -290,9 +288,47 @@ static void test_all_ranks_together_do_what_one_does(void **state)
     assert_true(tried >= 4 * GRAPHS);
 }
 
+/* Masks wherever a rank may have stretches: behind a concat, behind the view of it as vectors, between dense layers. */
+static cvy_model *make_masked_model(bool deep)
+{
+    dice unused = {0};
+    growth g = {.dice = &unused};
+    const cvy_shape input = deep ? CVY_SHAPE(4, 4, 4, 5) : CVY_SHAPE(4, 8, 6);
+    static const int branch[] = {1, 2, 3};
+    assert_int_equal(cvy_model_create("masked", &input, &g.model), CVY_OK);
+    bool grown = grow(&g, "conv", 0, "filters: 5, kernel: 3, padding: 1") &&
+                 grow(&g, "conv", 1, "filters: 7, kernel: 1") && grow(&g, "conv", 1, "filters: 4, kernel: 1");
+    assert_true(grown);
+    assert_int_equal(cvy_model_append_concat(g.model, "layer4", branch, 3, NULL), CVY_OK);
+    grown = grow(&g, "dropout", 4, "probability: 0.3") && grow(&g, "stochastic-depth", 5, "probability: 0.3") &&
+            grow(&g, "relu", 6, " ") && grow(&g, "dropout", 7, "probability: 0.5") && grow(&g, "flatten", 8, " ") &&
+            grow(&g, "dropout", 9, "probability: 0.4") && grow(&g, "dense", 10, "outputs: 11") &&
+            grow(&g, "relu", 11, " ") && grow(&g, "dropout", 12, "probability: 0.25") &&
+            grow(&g, "dense", 13, "outputs: 6") && grow(&g, "dropout", 14, "probability: 0.2") &&
+            grow(&g, "mean-squared-error", 15, " ");
+    assert_true(grown);
+    assert_int_equal(cvy_model_finish(g.model), CVY_OK);
+    return g.model;
+}
+
+static void test_masks_are_those_of_whole_samples(void **state)
+{
+    enum { TRIALS = sizeof trials / sizeof trials[0], PARTS = sizeof parts / sizeof parts[0] };
+    int tried = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 2 * (TRIALS + PARTS); i++) {
+        cvy_model *model = make_masked_model(i % 2);
+        const trial *t = i / 2 < TRIALS ? &trials[i / 2] : &parts[i / 2 - TRIALS];
+        tried += try(model, t, &once, i);
+        cvy_model_destroy(&model);
+    }
+    assert_int_equal(tried, 2 * (TRIALS + PARTS) - 1); /* an image has no depth */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_masks_are_those_of_whole_samples),
         cmocka_unit_test(test_rules_go_by_whole_tensors_whoever_updates_them),
         cmocka_unit_test(test_all_ranks_together_do_what_one_does),
     };

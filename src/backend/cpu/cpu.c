@@ -38,6 +38,8 @@ static const cvy_cpu_family *const families[CVY_OP_KIND_COUNT] = {
     [CVY_OP_STOCHASTIC_DEPTH] = &cvy_cpu_stochastic_depth,
     [CVY_OP_CONCAT] = &cvy_cpu_concat,
     [CVY_OP_SLICE] = &cvy_cpu_concat,
+    [CVY_OP_PICK] = &cvy_cpu_share,
+    [CVY_OP_FRAME] = &cvy_cpu_share,
     [CVY_OP_GROUP_NORM] = &cvy_cpu_group_norm,
     [CVY_OP_LOCAL_RESPONSE_NORM] = &cvy_cpu_response,
 };

@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/columns.h"
+#include "backend/cpu/share_map.h"
 
 /** Elements below which a second thread costs more than it brings (a fork and join is about a microsecond). */
 enum { CVY_CPU_SERIAL_ELEMENTS = 8192 };
@@ -30,6 +31,7 @@ struct cvy_cpu_kernel {
     int64_t elements;    /**< of the first operand, with padding */
     cvy_columns columns; /**< of the first operand; families that go by channels */
     int64_t groups;      /**< pieces that the positions of a strip are cut into */
+    cvy_share_map map;   /**< of a share: where it lies in the whole, or in what it is taken from */
 };
 
 /** Kernels of a kind. The tensors of @p op are f32 (class labels i32, loss and overlap f64, windows integer). */
@@ -62,6 +64,7 @@ extern const cvy_cpu_family cvy_cpu_norms;
 extern const cvy_cpu_family cvy_cpu_average;
 extern const cvy_cpu_family cvy_cpu_reorder;
 extern const cvy_cpu_family cvy_cpu_concat;
+extern const cvy_cpu_family cvy_cpu_share;
 extern const cvy_cpu_family cvy_cpu_group_norm;
 extern const cvy_cpu_family cvy_cpu_response;
 

@@ -4,7 +4,8 @@
  * Philox block gives four elements.
  *
  * Masks are drawn along the logical order, for a stretch or a tile that stays in the first-level cache, then laid over
- * memory: straight where memory follows the logical order, transposed where channels lie innermost.
+ * memory: straight where memory follows the logical order, transposed where channels lie innermost. Of a share of a
+ * sample they are drawn run by run: elements whose numbers in the whole sample follow each other.
  */
 #include <math.h>
 #include <string.h>
@@ -27,6 +28,7 @@ typedef struct mask_source {
     uint32_t layer, step, sample;
     uint32_t dropped_below; /* of the word's upper 24 bits */
     float scale;            /* of survivors */
+    const cvy_share_map *map; /* in the whole sample; NULL: it is whole */
 } mask_source;
 
 /* word / 2^24 < probability, in whole numbers: the words that are dropped are those below the bound, rounded up. */
@@ -40,6 +42,7 @@ static mask_source make_source(const cvy_cpu_kernel *kernel, const cvy_run *run,
         .sample = (uint32_t)(run->sample_first + sample),
         .dropped_below = (uint32_t)ceil(dropout->probability * 0x1p24),
         .scale = (float)(1 / (1 - dropout->probability)),
+        .map = dropout->whole[0] ? &kernel->map : NULL,
     };
 }
 
@@ -58,11 +61,27 @@ CVY_VECTOR static void draw_blocks(const mask_source *source, uint32_t first, in
 }
 
 /* Draw elements [first, first + count) into a buffer of count + DRAWN_MORE; returns where the first one lies. */
-static float *draw(const mask_source *source, int64_t first, int64_t count, float *buffer)
+static float *draw_run(const mask_source *source, int64_t first, int64_t count, float *buffer)
 {
     int64_t begin = first / 4, end = cvy_ceil_div(first + count, 4);
     draw_blocks(source, (uint32_t)begin, end - begin, buffer);
     return buffer + first % 4;
+}
+
+/* The same of at most STRETCH elements of x, which may lie in several runs. */
+static float *draw(const mask_source *source, int64_t first, int64_t count, float *buffer)
+{
+    float drawn[STRETCH + DRAWN_MORE];
+    if (!source->map) {
+        return draw_run(source, first, count, buffer);
+    }
+    for (int64_t done = 0; done < count;) {
+        cvy_share_run run = cvy_share_map_find(source->map, first + done);
+        int64_t length = cvy_min_i64(run.count, count - done);
+        memcpy(buffer + done, draw_run(source, run.at, length, drawn), (size_t)length * sizeof *buffer);
+        done += length;
+    }
+    return buffer;
 }
 
 /* A dropped element is 0 even where x is not finite. */
@@ -195,4 +214,14 @@ static cvy_cpu_run find(const cvy_op *op)
     return cvy_columns_fit(&op->operand[0].tensor) ? run_transposed : NULL;
 }
 
-const cvy_cpu_family cvy_cpu_dropout = {.find = find};
+static void setup(cvy_cpu_kernel *kernel)
+{
+    const cvy_op_params_dropout *dropout = &kernel->base.op.params.dropout;
+    kernel->map.stretched = dropout->stretched;
+    kernel->map.stretches = dropout->stretches;
+    memcpy(kernel->map.other, dropout->whole, sizeof dropout->whole);
+    memcpy(kernel->map.first, dropout->first, sizeof dropout->first);
+    cvy_sample_get(&kernel->base.op.operand[0].tensor.shape, kernel->map.extent);
+}
+
+const cvy_cpu_family cvy_cpu_dropout = {.find = find, .setup = setup};

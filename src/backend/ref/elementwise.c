@@ -124,6 +124,37 @@ cvy_status cvy_ref_add_forward(const cvy_ref_kernel *kernel, const cvy_run *run)
     return CVY_OK;
 }
 
+/* The index in the whole sample of index i along a dimension of the share. */
+static int64_t find_in_whole(const cvy_op_params_dropout *share, int dim, int64_t i)
+{
+    if (share->stretches.count == 0 || share->stretched != dim) {
+        return share->first[dim] + i;
+    }
+    const cvy_interval *at = share->stretches.at;
+    while (i >= at->end - at->begin) { /* the next interval begins behind this one */
+        i -= at->end - at->begin;
+        at++;
+    }
+    return at->begin + i;
+}
+
+/* The number in a whole sample of element w of a row of x. */
+static int64_t number_element(const cvy_op_params_dropout *params, const cvy_ref_tensor *x, int64_t row, int64_t w)
+{
+    int64_t index[4], number = 0;
+    index[3] = w;
+    for (int dim = 2; dim >= 0; dim--) {
+        index[dim] = row % x->extent[CVY_REF_C + dim];
+        row /= x->extent[CVY_REF_C + dim];
+    }
+    for (int dim = 0; dim < 4; dim++) {
+        bool all = params->whole[0] == 0;
+        number = number * (all ? x->extent[CVY_REF_C + dim] : params->whole[dim]) +
+                 (all ? index[dim] : find_in_whole(params, dim, index[dim]));
+    }
+    return number;
+}
+
 /* What element e of local sample n is multiplied with: 0 or 1 / (1 - probability). */
 static double draw_factor(const cvy_op_params_dropout *params, const cvy_run *run, int64_t n, int64_t e)
 {
@@ -137,13 +168,13 @@ static cvy_status drop(const cvy_ref_kernel *kernel, const cvy_run *run, cvy_rol
 {
     const cvy_ref_tensor *x = cvy_ref_find(kernel, from);
     const cvy_ref_tensor *y = cvy_ref_find(kernel, to);
+    const cvy_op_params_dropout *params = &kernel->base.op.params.dropout;
     int64_t rows = cvy_ref_rows(x) / x->extent[CVY_REF_N]; /* of a sample */
-    int64_t width = x->extent[CVY_REF_W];
     for (int64_t row = 0; row < cvy_ref_rows(x); row++) {
         int64_t x_at = cvy_ref_row(x, row);
         int64_t y_at = cvy_ref_row(y, row);
-        for (int64_t w = 0; w < width; w++) {
-            double factor = draw_factor(&kernel->base.op.params.dropout, run, row / rows, row % rows * width + w);
+        for (int64_t w = 0; w < x->extent[CVY_REF_W]; w++) {
+            double factor = draw_factor(params, run, row / rows, number_element(params, x, row, w));
             cvy_ref_store(y, y_at + y->at[CVY_REF_W][w], factor * cvy_ref_load(x, x_at + x->at[CVY_REF_W][w]));
         }
     }
