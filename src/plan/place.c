@@ -34,7 +34,8 @@ static void extend_sends(cvy_schedule *s)
             continue;
         }
         for (int k = i + 1; k < s->steps && last == s->steps - 1; k++) {
-            bool answer = s->step[k].stream == CVY_STREAM_GRADIENT_IN && s->step[k].micro_batch == s->step[i].micro_batch;
+            bool answer = s->step[k].stream == CVY_STREAM_GRADIENT_IN &&
+                          s->step[k].micro_batch == s->step[i].micro_batch;
             later += s->step[k].stream == CVY_STREAM_GRADIENT_OUT;
             last = (output ? answer : later == 2) ? k : last;
         }
