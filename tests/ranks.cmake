@@ -35,6 +35,9 @@ foreach(room comm runtime)
   endforeach()
 endforeach()
 
+# The program on many ranks: one line, read by all, answered by the first.
+add_ranks_test(cli/verify 2 $<TARGET_FILE:convoy-cli> verify lenet5 --strategy filter --double --batch 4 --steps 1)
+
 # Where MPICH stands beside the MPI of the build, the communicator is compiled for it, too, and passes the same tests.
 # The rest comes from the library's file alone: as a target it would bring its MPI along. Sanitizers see it above.
 if(NOT CONVOY_MPI_PREFIX STREQUAL mpi_mpich)

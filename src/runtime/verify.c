@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/pulse.h"
 #include "comm/comm.h"
 
 /* In double the first comparison is the last; in single, noise is looked for until it explains the differences. */
@@ -85,6 +86,7 @@ cvy_status cvy_verify_pair(const cvy_model *model, const cvy_train_options *trie
     if (cvy_comm_rank(tried->comm) == 0) {
         status = run_serial(model, serial, effort, observer, &record, verification_out);
     }
+    cvy_pulse_set(CVY_ACTIVITY_COMMUNICATING); /* the others: they wait for the first, which beats as it trains */
     CVY_TRY_GOTO(status, done, agree(tried->comm, status));
     status = share_verdict(tried->comm, verification_out);
 done:

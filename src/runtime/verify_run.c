@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/pulse.h"
 #include "base/random.h"
 #include "runtime/session.h"
+#include "runtime/sharing.h"
 #include "runtime/verify.h"
 
 /* Move every number by one unit in the last place, up or down as a bit of chance has it. */
@@ -31,23 +33,23 @@ typedef struct walk {
     int shake; /* 0: none */
 } walk;
 
-/* The batch in its slot, whose memory is the executor's. */
+/* The batch in its slot, whose memory is the executor's. One rank alone is shaken: it has all of the batch. */
 static void shake_batch(walk *w, const cvy_batch *batch, int64_t step)
 {
     float *slots = cvy_executor_slots(w->session.executor);
-    int64_t numbers = batch->samples * cvy_shape_elements(&w->session.model->layer[0].output);
+    int64_t numbers = batch->own * cvy_shape_elements(&w->session.model->layer[0].output);
     shake(slots + (batch->x - slots), numbers, w->shake, step);
 }
 
 static cvy_status run_step(walk *w, int64_t step, double *loss_out)
 {
-    cvy_batch batch;
+    cvy_batch batch = {.slot = -1};
     cvy_executor_result result;
-    CVY_TRY(cvy_loader_next(w->loader, &batch));
-    if (w->shake) {
+    cvy_status got = cvy_loader_next(w->loader, &batch);
+    if (w->shake && got == CVY_OK) {
         shake_batch(w, &batch, step);
     }
-    cvy_executor_batch view = {.x = batch.x, .label = batch.label, .samples = batch.samples};
+    cvy_executor_batch view = {.x = batch.x, .label = batch.label, .samples = batch.own, .failed = got};
     cvy_run run = {.seed = w->options->seed,
                    .step = step,
                    .samples = w->options->batch,
@@ -77,16 +79,38 @@ static cvy_status run_steps(walk *w, int64_t steps, double *loss_out)
 
 /* ---- what is left ---- */
 
-/* A whole tensor on the first rank. */
-static cvy_status collect_tensor(const cvy_state_tensor *tensor, void **whole_out)
+/* Index of a tensor that all ranks list; -1 where none does. */
+static int find_tensor(const cvy_state *state, const char *prefix, const char *parameter)
 {
-    const cvy_tensor plain = {tensor->shape, tensor->tensor.dtype, CVY_FORMAT_PLAIN, tensor->tensor.grouped};
-    void *whole = cvy_calloc((size_t)cvy_shape_elements(&tensor->shape), (size_t)cvy_dtype_bytes(plain.dtype));
-    if (!whole) {
-        return CVY_ERR_MEMORY;
+    char name[512];
+    snprintf(name, sizeof name, "%s%s", prefix, parameter);
+    const cvy_state_tensor *tensor = cvy_state_find(state, name);
+    return tensor ? (int)(tensor - state->tensor) : -1;
+}
+
+/* Room for whole tensors on the first rank, and for the parts that it receives. */
+static cvy_status make_room(const walk *w, const char *prefix, void **value, void **landing_out)
+{
+    const cvy_model *model = w->session.model;
+    const cvy_state *state = cvy_executor_state(w->session.executor);
+    if (cvy_comm_rank(w->session.comm) > 0) {
+        return CVY_OK;
     }
-    *whole_out = whole;
-    return cvy_tensor_copy(&tensor->tensor, tensor->data, &plain, whole);
+    for (int i = 0; i < model->parameters; i++) {
+        int tensor = find_tensor(state, prefix, model->parameter[i].name);
+        cvy_tensor whole = tensor >= 0 ? cvy_state_whole(&state->tensor[tensor]) : (cvy_tensor){0};
+        value[i] = tensor >= 0 ? cvy_calloc((size_t)cvy_tensor_bytes(&whole), 1) : NULL;
+        if (tensor >= 0 && !value[i]) {
+            return CVY_ERR_MEMORY;
+        }
+    }
+    *landing_out = cvy_calloc((size_t)cvy_state_landing_bytes(state) + 1, 1);
+    return *landing_out ? CVY_OK : CVY_ERR_MEMORY;
+}
+
+static cvy_status agree(cvy_comm *comm, cvy_status mine)
+{
+    return cvy_comm_ranks(comm) > 1 ? cvy_comm_agree(comm, mine) : mine;
 }
 
 /* The tensors whose names are those of the parameters behind a prefix. */
@@ -94,14 +118,25 @@ static cvy_status collect(const walk *w, const char *prefix, void **value)
 {
     const cvy_model *model = w->session.model;
     const cvy_state *state = cvy_executor_state(w->session.executor);
-    for (int i = 0; i < model->parameters; i++) {
-        char name[512];
-        snprintf(name, sizeof name, "%s%s", prefix, model->parameter[i].name);
-        const cvy_state_tensor *tensor = cvy_state_find(state, name);
-        if (tensor) {
-            CVY_TRY(collect_tensor(tensor, &value[i]));
-        }
+    void *landing = NULL;
+    cvy_status status = agree(w->session.comm, make_room(w, prefix, value, &landing));
+    for (int i = 0; i < model->parameters && status == CVY_OK; i++) {
+        int tensor = find_tensor(state, prefix, model->parameter[i].name);
+        cvy_pulse_beat();
+        status = tensor >= 0 ? cvy_state_collect(state, tensor, landing, value[i]) : CVY_OK;
     }
+    cvy_free(landing);
+    return status;
+}
+
+/* Running statistics that each rank has of its own share are no replicas before they are merged. */
+static cvy_status check_replicas(const walk *w, cvy_verify_record *record)
+{
+    const cvy_state *state = cvy_executor_state(w->session.executor);
+    CVY_TRY(cvy_state_merge_statistics(state));
+    cvy_status status = cvy_state_check_replicas(state, NULL);
+    record->replicas_identical = status == CVY_OK;
+    snprintf(record->why_not, sizeof record->why_not, "%.250s", status == CVY_OK ? "" : cvy_error_message());
     return CVY_OK;
 }
 
@@ -113,6 +148,9 @@ static cvy_status train(const cvy_model *model, const cvy_train_options *options
     cvy_status status = cvy_session_open(model, options, observer, true, true, &w.session);
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, run_steps(&w, steps, record->loss));
+    if (!gradients) {
+        CVY_TRY_GOTO(status, done, check_replicas(&w, record));
+    }
     status = collect(&w, gradients ? "momentum." : "", gradients ? record->gradient : record->weight);
     CVY_TRY_GOTO(status, done, status);
     record->micro_batches = w.session.plan->schedule[CVY_SCHEDULE_TRAIN].micro_batches;
@@ -143,9 +181,8 @@ cvy_status cvy_verify_run(const cvy_model *model, const cvy_train_options *optio
                                       .weight = cvy_calloc(parameters + 1, sizeof(void *)),
                                       .loss = cvy_calloc((size_t)steps + 1, sizeof(double)),
                                       .replicas_identical = true};
-    if (!record_out->gradient || !record_out->weight || !record_out->loss) {
-        return CVY_ERR_MEMORY;
-    }
+    bool room = record_out->gradient && record_out->weight && record_out->loss;
+    CVY_TRY(agree(options->comm, room ? CVY_OK : CVY_ERR_MEMORY));
     CVY_TRY(train(model, &asked, 1, shake, observer, true, record_out));
     return train(model, options, steps, shake, observer, false, record_out);
 }
