@@ -4,8 +4,8 @@
  * in its bucket, each at a multiple of the arena's alignment, and a bucket travels as it lies: nothing is packed (Li et
  * al., "PyTorch Distributed", arXiv:2006.15704, 3.2.3). Micro-batches are summed first, and exchanged once.
  *
- * What ranks along the channel axis have copies of is in other buckets than what they share out, whose sizes may differ:
- * so that every copy lies in its bucket as the others do, and is summed in the same order, bit by bit.
+ * What ranks along the channel axis have copies of is in other buckets than what they share out, whose sizes may
+ * differ: so every copy lies in its bucket as the others do, and is summed in the same order, bit by bit.
  *
  * A parameter is updated behind its bucket. Where the exchange overlaps with backward, that is after all of it, so that
  * backward waits for nobody.

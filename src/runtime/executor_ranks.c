@@ -3,7 +3,8 @@
  * another one it is begun, makes progress between the steps that follow, and is waited for by the first that depends on
  * it. Within one node gradients are exchanged at once all the same: the cores that compute are those that copy and add,
  * so nothing is won, and the library's other way costs more (Open MPI 4.1, 2 ranks, 25 MB beside work: 11 to 15 ms
- * begun and tested, 5.4 ms at once). At the end all ranks add up what they found, and hear whether any of them failed or was asked to stop.
+ * begun and tested, 5.4 ms at once). At the end all ranks add up what they found, and hear whether any of them failed
+ * or was asked to stop.
  */
 #include <string.h>
 
