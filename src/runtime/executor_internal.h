@@ -37,6 +37,7 @@ struct cvy_executor {
     const cvy_plan *plan;
     cvy_comm *comm;     /* NULL: one rank alone */
     cvy_groups groups;
+    bool one_node;      /* all ranks are on one */
     cvy_transfer *tell; /* of `verdict` */
     double verdict[VERDICTS];
     failure failure;
