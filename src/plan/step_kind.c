@@ -1,4 +1,4 @@
-/* Names of kinds of steps: a kernel by its op, control by what it handles, communication by what goes over which axes. */
+/* Kinds of steps by name: kernels by their ops, control by what it handles, communication by what goes where. */
 #include "plan/step_kind.h"
 
 #include <stdio.h>
