@@ -201,7 +201,8 @@ static void test_large_boxes_are_shared_by_threads(void **state)
 {
     (void)state;
     for (int i = 0; i < FORMATS * FORMATS; i++) {
-        trial t = {.tensor = {{4, {3, 37, 33, 31}}, CVY_F32, formats[i % FORMATS], false}, .order = formats[i / FORMATS]};
+        trial t = {.tensor = {{4, {3, 37, 33, 31}}, CVY_F32, formats[i % FORMATS], false},
+                   .order = formats[i / FORMATS]};
         t.box = cvy_box_whole(&t.tensor);
         t.box.begin[1] = 3;
         t.box.extent[1] = 31;
