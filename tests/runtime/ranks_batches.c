@@ -15,8 +15,8 @@ static const char *const strategies[5][STRATEGIES] = {
 };
 
 /*
- * 1003 in batches of 96 leave 43, which no number of ranks but one divides; 97 leave a single one, for which all but one
- * rank have nothing. The shares of right answers are those of one rank to the last bit, of that many samples.
+ * 1003 in batches of 96 leave 43, which no number of ranks but one divides; 97 leave a single one, for which all but
+ * one rank have nothing. The shares of right answers are those of one rank to the last bit, of that many samples.
  */
 static void test_evaluation_counts_each_sample_once(void **state)
 {
@@ -111,8 +111,9 @@ static double find_mean(const double *loss)
 }
 
 /*
- * Where nothing is learnt each sample keeps its loss: another order gives other batches, of the same mean over an epoch;
- * where samples are shifted anew in each epoch, the mean changes, too. Both are for any ranks what they are for one.
+ * Where nothing is learnt each sample keeps its loss: another order gives other batches, of the same mean over an
+ * epoch; where samples are shifted anew in each epoch, the mean changes, too. Both are for any ranks what they are for
+ * one.
  */
 static void test_order_and_shifts_are_of_the_epoch_and_not_of_the_ranks(void **state)
 {

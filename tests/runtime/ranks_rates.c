@@ -89,7 +89,7 @@ static int64_t stop_midway(const cvy_model *model, const cvy_train_options *opti
     return step;
 }
 
-/* Under the other strategy, with the rates that were to come, to the losses of one rank: weights are saved in single. */
+/* Under the other strategy, with the rates that were to come, to the losses of one rank: saved in single precision. */
 static void test_a_resumed_run_has_the_rates_that_were_to_come(void **state)
 {
     (void)state;
