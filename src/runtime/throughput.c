@@ -8,8 +8,10 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/order.h"
+#include "base/pulse.h"
 #include "base/random.h"
 #include "runtime/floor.h"
+#include "runtime/lookout.h"
 #include "runtime/session.h"
 
 /* Seconds of one iteration, whole and by phase. */
@@ -159,9 +161,8 @@ done:
     return status;
 }
 
-cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_options *options,
-                                  const cvy_train_observer *observer, const cvy_throughput_options *effort,
-                                  cvy_throughput *throughput_out)
+static cvy_status measure(const cvy_model *model, const cvy_train_options *options, const cvy_train_observer *observer,
+                          const cvy_throughput_options *effort, cvy_throughput *throughput_out)
 {
     int64_t iterations = effort->iterations;
     CVY_REQUIRE(iterations >= 1 && iterations <= 1000000 && effort->warmup >= 0, CVY_ERR_INPUT,
@@ -172,11 +173,13 @@ cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_option
     double *room = cvy_calloc((size_t)iterations, sizeof *room);
     cvy_status status = cvy_session_open(model, options, observer, true, false, &session);
     CVY_TRY_GOTO(status, done, status);
-    CVY_TRY_GOTO(status, done, m.samples && room ? CVY_OK : CVY_ERR_MEMORY);
+    CVY_TRY_GOTO(status, done, cvy_comm_agree(session.comm, m.samples && room ? CVY_OK : CVY_ERR_MEMORY));
+    (void)cvy_pulse_set(CVY_ACTIVITY_COMPUTING);
     CVY_TRY_GOTO(status, done, cvy_executor_initialise(session.executor, options->seed));
     CVY_TRY_GOTO(status, done, run_iterations(&session, options, &m));
     summarise(&session, &m, room, &out); /* the resident set is read before the rates take memory of their own */
-    CVY_TRY_GOTO(status, done, measure_floors(&session, effort, &out));
+    (void)cvy_pulse_set(CVY_ACTIVITY_MEASURING);
+    CVY_TRY_GOTO(status, done, cvy_comm_agree(session.comm, measure_floors(&session, effort, &out)));
     CVY_TRY_GOTO(status, done,
                  cvy_executor_measure_overhead(session.executor, CVY_SCHEDULE_TRAIN, &out.step_overhead_s));
     *throughput_out = out;
@@ -185,6 +188,18 @@ done:
     cvy_free(room);
     cvy_session_close(&session);
     return status;
+}
+
+cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_options *options,
+                                  const cvy_train_observer *observer, const cvy_throughput_options *effort,
+                                  cvy_throughput *throughput_out)
+{
+    cvy_lookout lookout;
+    cvy_status status = cvy_lookout_start(model, options, observer, &lookout);
+    if (status == CVY_OK) {
+        status = measure(model, options, observer, effort, throughput_out);
+    }
+    return cvy_lookout_stop(&lookout, status);
 }
 
 void cvy_throughput_clear(cvy_throughput *throughput)
