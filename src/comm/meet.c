@@ -10,7 +10,7 @@
 #include "comm/comm_internal.h"
 
 enum { POLL_NS = 1000000, WORD_BYTES = 1, NAMED_RANKS = 8 };
-static const double answer_s = 1; /* that others wait longer than the first rank, which is to name the one that is late */
+static const double answer_s = 1; /* that others wait longer than the first rank, which names who is late */
 
 /* Wait for one transfer until a moment of the clock. */
 static cvy_status wait_until(cvy_transfer *transfer, double end_s, bool *done_out)
@@ -35,10 +35,11 @@ static cvy_status word_absence(const bool *came, int ranks, double timeout_s)
         }
     }
     cvy_print_seconds(timeout_s, within);
-    cvy_status status = count == 0 ? CVY_OK
-                                   : cvy_fail(CVY_ERR_RANK, "rank%s %s%s did not come to the start of the run within %s",
-                                              count > 1 ? "s" : "", list.data ? list.data : "",
-                                              count > NAMED_RANKS ? ", ..." : "", within);
+    cvy_status status = CVY_OK;
+    if (count > 0) {
+        status = cvy_fail(CVY_ERR_RANK, "rank%s %s%s did not come to the start of the run within %s",
+                          count > 1 ? "s" : "", list.data ? list.data : "", count > NAMED_RANKS ? ", ..." : "", within);
+    }
     cvy_text_destroy(&list);
     return status;
 }

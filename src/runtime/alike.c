@@ -140,7 +140,7 @@ cvy_status cvy_alike_order(const cvy_groups *groups, const cvy_plan *plan)
             CVY_TRY(find_odd(groups->along[axes][stream], &word, 1, &o));
             if (o.word >= 0 && status == CVY_OK) {
                 int64_t member = cvy_mesh_group_member(&groups->mesh, axes, groups->rank, o.rank);
-                status = cvy_fail(CVY_ERR_RANK, "rank %lld has other steps of communication than the first of its group",
+                status = cvy_fail(CVY_ERR_RANK, "rank %lld has other communication than the first of its group",
                                   (long long)member);
             }
         }

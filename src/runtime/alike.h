@@ -1,4 +1,4 @@
-/* Ranks that were asked for different things would go different ways, and one would wait for the other: said at once. */
+/* Ranks that were asked for different things would go different ways, and wait for each other: it is said at once. */
 #ifndef CVY_RUNTIME_ALIKE_H
 #define CVY_RUNTIME_ALIKE_H
 

@@ -39,7 +39,7 @@ typedef struct cvy_exchange_run {
     cvy_moments moments;
     bool under_way;
     int ordinal;               /**< among the exchanges of its schedule */
-    char name[CVY_PULSE_TEXT]; /**< "all-reduce over sample, layer conv1"; both are for the pulse, and who binds sets them */
+    char name[CVY_PULSE_TEXT]; /**< "all-reduce over sample, layer conv1"; both for the pulse, set by who binds */
 } cvy_exchange_run;
 
 /**

@@ -39,7 +39,10 @@ cvy_status cvy_executor_measure_overhead(cvy_executor *e, cvy_schedule_kind kind
     cvy_executor_result result;
     cvy_status status = CVY_ERR_MEMORY;
     program walk = {.step = cvy_calloc((size_t)s->steps, sizeof *walk.step),
-                    .profile = cvy_calloc((size_t)s->steps, sizeof *walk.profile)};
+                    .profile = cvy_calloc((size_t)s->steps, sizeof *walk.profile),
+                    .under_way = own.under_way,
+                    .exchanges = own.exchanges,
+                    .counts_loss = own.counts_loss};
     CVY_TRY_GOTO(status, done, walk.step && walk.profile ? CVY_OK : CVY_ERR_MEMORY);
     for (int i = 0; i < s->steps; i++) {
         walk.step[i] = own.step[i];

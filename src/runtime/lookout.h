@@ -1,4 +1,4 @@
-/* From the first thing that ranks do together to the last, somebody looks out for those that are lost (comm/watch.h). */
+/* From the first thing that ranks do together to the last somebody looks out for lost ones (comm/watch.h). */
 #ifndef CVY_RUNTIME_LOOKOUT_H
 #define CVY_RUNTIME_LOOKOUT_H
 
