@@ -62,35 +62,49 @@ def require_fast_products():
         sys.exit("bench: PyTorch multiplies matrices by the slow reference BLAS: apt-get install libopenblas0-openmp")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def make_training(model, batch, channels_last, wrap=lambda net: net):
+    """A function that makes one step of training on a batch; `wrap` goes around the net."""
+    torch.manual_seed(1)
+    net, shape, classes = MODELS[model]()
+    x = torch.randn(batch, *shape)
+    label = torch.randint(classes, (batch,)) if classes else torch.randn(batch, 4)
+    if channels_last:
+        last = torch.channels_last if x.dim() == 4 else torch.channels_last_3d
+        net = net.to(memory_format=last)
+        x = x.to(memory_format=last)
+    net.train()
+    net = wrap(net)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9)
+    loss = nn.CrossEntropyLoss() if classes else nn.MSELoss()
+
+    def step():
+        optimizer.zero_grad()
+        loss(net(x), label).backward()
+        optimizer.step()
+    return step
+
+
+def add_arguments(parser):
     parser.add_argument("model", choices=sorted(MODELS))
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--warmup", type=int, default=2)
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument("--channels-last", action="store_true")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_arguments(parser)
     args = parser.parse_args()
 
     require_fast_products()
     torch.set_num_threads(args.threads)
-    torch.manual_seed(1)
-    net, shape, classes = MODELS[args.model]()
-    x = torch.randn(args.batch, *shape)
-    label = torch.randint(classes, (args.batch,)) if classes else torch.randn(args.batch, 4)
-    if args.channels_last:
-        last = torch.channels_last if x.dim() == 4 else torch.channels_last_3d
-        net = net.to(memory_format=last)
-        x = x.to(memory_format=last)
-    net.train()
-    optimizer = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9)
-    loss = nn.CrossEntropyLoss() if classes else nn.MSELoss()
+    step = make_training(args.model, args.batch, args.channels_last)
     seconds = []
     for i in range(-args.warmup, args.iterations):
         start = time.perf_counter()
-        optimizer.zero_grad()
-        loss(net(x), label).backward()
-        optimizer.step()
+        step()
         if i >= 0:
             seconds.append(time.perf_counter() - start)
     median = statistics.median(seconds)

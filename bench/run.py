@@ -45,6 +45,7 @@ class Case:
         common = ["--batch", str(self.batch), "--threads", str(threads), "--warmup", str(warmup),
                   "--iterations", str(iterations)]
         self.ours = [program, "bench", model, *common, "--json"]
+        self.peer_env = BEST
         self.peer = ["/usr/bin/python3", os.path.join(HERE, "peer.py"), model, *common]
 
     def choose_format(self):
@@ -68,7 +69,7 @@ def measure(case, pairs):
             repeated += 1
             time.sleep(1)
             continue
-        results.append((run(case.ours), run(case.peer, BEST)))
+        results.append((run(case.ours), run(case.peer, case.peer_env)))
         ours, peer = (side["images_per_s"] for side in results[-1])
         print(f"  pair {len(results)} of {pairs}: {ours:.2f} against {peer:.2f} images/s", file=sys.stderr, flush=True)
     return results, repeated

@@ -38,6 +38,14 @@ endforeach()
 # The program on many ranks: one line, read by all, answered by the first.
 add_ranks_test(cli/verify 2 $<TARGET_FILE:convoy-cli> verify lenet5 --strategy filter --double --batch 4 --steps 1)
 
+# tests/cli/ranks_*.sh starts the program on several ranks itself.
+file(GLOB ranks_scripts CONFIGURE_DEPENDS cli/ranks_*.sh)
+foreach(script ${ranks_scripts})
+  get_filename_component(name ${script} NAME_WE)
+  add_test(NAME cli/${name} COMMAND bash ${script} $<TARGET_FILE:convoy-cli> ${MPIEXEC})
+  set_tests_properties(cli/${name} PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS ranks ENVIRONMENT "${ranks_environment}")
+endforeach()
+
 # Where MPICH stands beside the MPI of the build, the communicator is compiled for it, too, and passes the same tests.
 # The rest comes from the library's file alone: as a target it would bring its MPI along. Sanitizers see it above.
 if(NOT CONVOY_MPI_PREFIX STREQUAL mpi_mpich)

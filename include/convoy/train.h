@@ -1,6 +1,6 @@
 /*
- * Convoy: training, evaluation and throughput on one rank. The library never prints: it calls the observer, if there is
- * one, and writes the files of the run's folder. A plan-only build of the library has none of these functions.
+ * Convoy: training, evaluation and throughput on one rank or many. The library never prints: it calls the observer, if
+ * there is one, and writes the files of the run's folder. A plan-only build of the library has none of these functions.
  */
 #ifndef CONVOY_TRAIN_H
 #define CONVOY_TRAIN_H
@@ -184,13 +184,16 @@ typedef struct cvy_epoch_result {
     bool whole;                  /**< false: `steps` ended within it, and all is of the part so far */
 } cvy_epoch_result;
 
-/** One row of the table at the end: all steps of a kind. */
+/** One row of the table at the end: all steps of a kind, on the rank that they took longest. */
 typedef struct cvy_profile_row {
-    char name[64];               /**< "convolution forward" */
-    char algorithm[64];          /**< the backend's words; "mixed" where they differ */
+    char name[64];               /**< "convolution forward", "halo over height" */
+    char algorithm[64];          /**< the backend's words; "mixed" where they differ; empty of communication */
     int64_t calls;
-    double seconds, flop, bytes; /**< sums over the calls */
+    double seconds, flop, bytes; /**< sums over the calls; bytes of communication as schedules count them */
     double floor_s;              /**< that the calls cannot take less than; 0 where no floor was measured */
+    int ranks;                   /**< that have steps of the kind: those of other stages may have none */
+    double least_s;              /**< seconds on that of them where they took the least */
+    double predicted_s;          /**< room for a prediction of `seconds`; the library leaves 0 */
 } cvy_profile_row;
 
 /** What came out. Release with cvy_train_result_clear(). */
@@ -225,7 +228,7 @@ typedef struct cvy_train_observer {
 /**
  * Train a model.
  *
- * Not collective (one rank).
+ * Collective over `comm` of the options.
  *
  * @param[in]  model      finished, borrowed
  * @param[in]  options    borrowed
@@ -259,7 +262,7 @@ typedef struct cvy_evaluation {
 /**
  * Evaluate weights on the test split; every sample counts once.
  *
- * Not collective (one rank).
+ * Collective over `comm` of the options.
  *
  * @param[in]  model          finished, borrowed
  * @param[in]  checkpoint     a run's folder (its best, else its newest checkpoint), a folder of checkpoints (the newest
@@ -281,23 +284,26 @@ typedef struct cvy_throughput_options {
     bool primitives;    /**< also measure the floor by the best primitives, which takes a dozen iterations */
 } cvy_throughput_options;
 
-/** Throughput of training on random data: medians over the iterations. Release with cvy_throughput_clear(). */
+/**
+ * Throughput of training on random data: medians over the iterations. Of many ranks an iteration is as long as on the
+ * slowest; its parts are those of the rank that computes longest. Release with cvy_throughput_clear().
+ */
 typedef struct cvy_throughput {
     double images_per_s, iteration_s;
     double forward_s, recompute_s, backward_s, update_s, communication_s;
     double iteration_quartile_s[2]; /**< a quarter of the iterations took less than the first, more than the second */
-    double floor_s;                 /**< no iteration can be faster, at the rates below */
+    double floor_s;                 /**< no iteration can be faster, at the rates below; that of the rank with most */
     double primitives_floor_s;      /**< nor than the best primitives by themselves and the bytes of all else; 0 where
                                          it was not asked for */
-    double peak_flops;              /**< flop/s, measured in this run */
-    double bandwidth_Bps;           /**< of memory, measured in this run */
+    double peak_flops;              /**< flop/s, measured in this run; of many ranks, all at once, the slowest's */
+    double bandwidth_Bps;           /**< of memory, measured in this run, likewise */
     int64_t batch, iterations;
-    int64_t peak_memory_bytes;      /**< largest resident set of the process */
+    int64_t peak_memory_bytes;      /**< largest resident set of a process */
     int64_t tensor_bytes;           /**< all arenas */
     int threads;
     int format_changes;             /**< reorders of activations an iteration */
     double measured_s;              /**< of all counted iterations */
-    double step_overhead_s;         /**< what a step takes outside its kernel */
+    double step_overhead_s;         /**< what a step takes outside its kernel; of many ranks unknown: 0 */
     int steps;                      /**< of an iteration */
     int rows;
     cvy_profile_row *row;           /**< of all counted iterations, largest first */
@@ -306,11 +312,11 @@ typedef struct cvy_throughput {
 /**
  * Measure training steps on random data: forward, backward, update.
  *
- * Not collective (one rank).
+ * Collective over `comm` of the options.
  *
  * @param[in]  model          finished, borrowed
  * @param[in]  options        batch, micro_batches, recompute, seed, threads, backend, layout, deterministic_kernels,
- *                            cache, precision and optimizer are used
+ *                            cache, precision, optimizer, comm, strategy, plan and what stands with them are used
  * @param[in]  observer       setup alone is called; may be NULL
  * @param[in]  effort         borrowed
  * @param[out] throughput_out released with cvy_throughput_clear(); untouched on failure

@@ -84,8 +84,11 @@ static void print_result(const cli_options *options, const cvy_throughput *t)
     printf("memory          %s at most, %s of it tensors\n", cvy_print_bytes((double)t->peak_memory_bytes, unit[0]),
            cvy_print_bytes((double)t->tensor_bytes, unit[1]));
     printf("format changes  %d an iteration\n", t->format_changes);
-    printf("step overhead   %s a step outside its kernel, %d steps an iteration\n\n",
-           cvy_print_seconds(t->step_overhead_s, unit[0]), t->steps);
+    if (t->step_overhead_s > 0.0) {
+        printf("step overhead   %s a step outside its kernel, %d steps an iteration\n",
+               cvy_print_seconds(t->step_overhead_s, unit[0]), t->steps);
+    }
+    printf("\n");
     cli_print_profile(t->row, t->rows, t->measured_s, options->log_view ? 0 : 8);
 }
 

@@ -6,7 +6,8 @@
 
 /**
  * Print rows, largest first, within 100 columns; shares are of @p wall_s, and what no row accounts for stands last.
- * Where the rows have floors these stand beside the seconds, with the share of the floor's speed that was reached.
+ * Where the rows have floors these stand beside the seconds, with the share of the floor's speed that was reached; of
+ * several ranks how many times as long a kind takes on the slowest as on the fastest; and predictions where there are.
  *
  * @param[in] most  rows to print; the others become one; 0: all
  */

@@ -4,6 +4,9 @@
  * in its bucket, each at a multiple of the arena's alignment, and a bucket travels as it lies: nothing is packed (Li et
  * al., "PyTorch Distributed", arXiv:2006.15704, 3.2.3). Micro-batches are summed first, and exchanged once.
  *
+ * What ranks along the channel axis have copies of is in other buckets than what they share out, whose sizes may
+ * differ: so every copy lies in its bucket as the others do, and is summed in the same order, bit by bit.
+ *
  * A parameter is updated behind its bucket. Where the exchange overlaps with backward, that is after all of it, so that
  * backward waits for nobody.
  */
@@ -21,6 +24,15 @@ unsigned cvy_bucket_axes(const cvy_builder *b, int parameter)
         axes |= summed && b->seat.size[axis] > 1 ? bit : 0;
     }
     return axes & ~cvy_norm_axes(b, layer); /* along those GRAD_STATS were summed */
+}
+
+/* The stage axis never sums gradients: its bit is for what the channel axis shares out. */
+unsigned cvy_bucket_key(const cvy_builder *b, int parameter)
+{
+    bool cut = b->seat.size[CVY_AXIS_CHANNEL] > 1 &&
+               cvy_distribution_parameter(b->seat.distribution, parameter).placing == CVY_PLACING_SPLIT;
+    unsigned axes = cvy_bucket_axes(b, parameter);
+    return axes && cut ? axes | CVY_AXIS_BIT(CVY_AXIS_STAGE) : axes;
 }
 
 static cvy_status open_bucket(cvy_builder *b, cvy_bucket *bucket)
@@ -82,9 +94,10 @@ static cvy_status release(cvy_builder *b, const cvy_bucket *bucket)
     return CVY_OK;
 }
 
-static cvy_status close_bucket(cvy_builder *b, unsigned axes)
+static cvy_status close_bucket(cvy_builder *b, unsigned key)
 {
-    cvy_bucket bucket = b->bucket[axes];
+    cvy_bucket bucket = b->bucket[key];
+    unsigned axes = key & ~CVY_AXIS_BIT(CVY_AXIS_STAGE);
     measure_bucket(b, &bucket);
     cvy_exchange_spec spec = {
         .step = {CVY_STEP_COLLECTIVE, CVY_PHASE_GRADIENT_EXCHANGE, -1},
@@ -94,7 +107,7 @@ static cvy_status close_bucket(cvy_builder *b, unsigned axes)
         .uses = 1,
         .use = {{.buffer = bucket.buffer, .access = CVY_ACCESS_UPDATE}},
     };
-    b->bucket[axes].buffer = -1;
+    b->bucket[key].buffer = -1;
     CVY_TRY(cvy_builder_add_exchange(b, &spec));
     return release(b, &bucket);
 }
@@ -107,9 +120,9 @@ cvy_status cvy_bucket_take(cvy_builder *b, int layer)
         return CVY_OK;
     }
     for (int i = l->first_parameter; i < l->first_parameter + l->parameters; i++) {
-        unsigned axes = cvy_bucket_axes(b, i);
-        cvy_bucket *bucket = &b->bucket[axes];
-        if (axes == 0 || b->parameter_gradient[i] < 0) {
+        unsigned key = cvy_bucket_key(b, i);
+        cvy_bucket *bucket = &b->bucket[key];
+        if (key == 0 || b->parameter_gradient[i] < 0) {
             continue;
         }
         if (b->shard_of[i] >= 0) {
@@ -119,27 +132,27 @@ cvy_status cvy_bucket_take(cvy_builder *b, int layer)
         CVY_TRY(bucket->buffer < 0 ? open_bucket(b, bucket) : CVY_OK);
         put(b, bucket, i);
         if (enough > 0 && bucket->bytes >= enough) {
-            CVY_TRY(close_bucket(b, axes));
+            CVY_TRY(close_bucket(b, key));
         }
     }
     return cvy_shard_scatter(b, layer);
 }
 
-/* The open bucket that was opened first; 0: none is. */
+/* The key of the open bucket that was opened first; 0: none is. */
 static unsigned find_oldest(const cvy_builder *b)
 {
     unsigned oldest = 0;
-    for (unsigned axes = 1; axes < 1 << CVY_AXES; axes++) {
-        bool older = oldest == 0 || b->bucket[axes].opened < b->bucket[oldest].opened;
-        oldest = b->bucket[axes].buffer >= 0 && older ? axes : oldest;
+    for (unsigned key = 1; key < 1 << CVY_AXES; key++) {
+        bool older = oldest == 0 || b->bucket[key].opened < b->bucket[oldest].opened;
+        oldest = b->bucket[key].buffer >= 0 && older ? key : oldest;
     }
     return oldest;
 }
 
 cvy_status cvy_bucket_close_all(cvy_builder *b)
 {
-    for (unsigned axes = find_oldest(b); axes != 0; axes = find_oldest(b)) {
-        CVY_TRY(close_bucket(b, axes));
+    for (unsigned key = find_oldest(b); key != 0; key = find_oldest(b)) {
+        CVY_TRY(close_bucket(b, key));
     }
     return cvy_shard_scatter(b, b->first_layer);
 }

@@ -31,6 +31,7 @@ typedef struct cvy_bucket {
 /** Gradients that are exchanged together, and whose parameters are updated by shares. */
 typedef struct cvy_shard {
     unsigned axes;       /**< of the ranks that sum them */
+    unsigned key;        /**< cvy_bucket_key() of its parameters */
     bool open;           /**< while buckets are laid out: there is room */
     bool scattered;      /**< this rank has its share of the sum, and has not updated yet */
     int64_t bytes;       /**< of the parameters, and the gaps between them */
@@ -89,7 +90,7 @@ typedef struct cvy_builder {
     int contributions, contribution_capacity;
     cvy_variant *variant;
     int variants, variant_capacity;
-    cvy_bucket bucket[1 << CVY_AXES]; /**< open ones, by the axes that they are summed over */
+    cvy_bucket bucket[1 << CVY_AXES]; /**< open ones, by cvy_bucket_key() */
     int *bucket_next;        /**< of each parameter: the next in its bucket */
     int buckets_opened, buckets_closed;
     cvy_shard *shard;
@@ -271,6 +272,9 @@ cvy_status cvy_totals_close(cvy_builder *b, int *squares);
 
 /** Axes over which the gradient of a parameter is summed. */
 unsigned cvy_bucket_axes(const cvy_builder *b, int parameter);
+
+/** What gradients of one bucket have in common: those axes, and whether channels are shared out; 0: no bucket. */
+unsigned cvy_bucket_key(const cvy_builder *b, int parameter);
 
 /** Persistent buffers: parameters, optimizer state, slots of the loader. The same for all schedules of a plan. */
 cvy_status cvy_build_persistent(cvy_builder *b);

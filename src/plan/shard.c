@@ -23,10 +23,10 @@ static unsigned find_axes(const cvy_builder *b, int parameter)
     return axes & CVY_AXIS_BIT(CVY_AXIS_SAMPLE) ? axes : 0;
 }
 
-static cvy_shard *find_open(cvy_builder *b, unsigned axes)
+static cvy_shard *find_open(cvy_builder *b, unsigned key)
 {
     for (int i = 0; i < b->shards; i++) {
-        if (b->shard[i].axes == axes && b->shard[i].open) {
+        if (b->shard[i].key == key && b->shard[i].open) {
             return &b->shard[i];
         }
     }
@@ -37,11 +37,12 @@ static cvy_shard *find_open(cvy_builder *b, unsigned axes)
 static cvy_status lay(cvy_builder *b, int parameter, unsigned axes)
 {
     int64_t enough = b->plan->options.parallel.bucket_bytes;
-    cvy_shard *shard = find_open(b, axes);
+    unsigned key = cvy_bucket_key(b, parameter);
+    cvy_shard *shard = find_open(b, key);
     if (!shard) {
         CVY_TRY(cvy_array_reserve(&b->shard, b->shards, &b->shard_capacity, sizeof *b->shard));
         shard = &b->shard[b->shards++];
-        *shard = (cvy_shard){.axes = axes, .open = true, .weights = -1, .gradients = -1};
+        *shard = (cvy_shard){.axes = axes, .key = key, .open = true, .weights = -1, .gradients = -1};
     }
     b->shard_of[parameter] = (int)(shard - b->shard);
     b->shard_offset[parameter] = cvy_round_up(shard->bytes, CVY_ARENA_ALIGNMENT);

@@ -53,12 +53,13 @@ static cvy_status add_pack(binding *b, int buffer, const cvy_box *box, void *pac
     cvy_exchange_run *run = b->run;
     const cvy_tensor *tensor = &get_buffer(b, buffer)->tensor;
     void *memory = b->site->memory[buffer];
+    cvy_format order = get_buffer(b, 0)->tensor.format; /* a target may be of another one than its source */
     if (back) {
         CVY_TRY(cvy_array_reserve(&run->unpack, run->unpacks, &run->unpack_capacity, sizeof *run->unpack));
-        cvy_pack_setup(tensor, memory, box, packed, &run->unpack[run->unpacks++]);
+        cvy_pack_setup(tensor, memory, box, order, packed, &run->unpack[run->unpacks++]);
     } else {
         CVY_TRY(cvy_array_reserve(&run->pack, run->packs, &run->pack_capacity, sizeof *run->pack));
-        cvy_pack_setup(tensor, memory, box, packed, &run->pack[run->packs++]);
+        cvy_pack_setup(tensor, memory, box, order, packed, &run->pack[run->packs++]);
     }
     return CVY_OK;
 }

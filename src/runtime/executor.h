@@ -96,7 +96,8 @@ void cvy_executor_reset_profile(cvy_executor *executor);
 /**
  * Measure what the walk over a schedule takes a step: the clock, checks and calls, with kernels that do nothing.
  *
- * Parameters stay; what lives for an iteration does not. No timeline may be set.
+ * Of one rank alone: what communicates cannot be idle. Parameters stay; what lives for an iteration does not. No
+ * timeline may be set.
  * @param[out] step_s_out seconds a step
  */
 cvy_status cvy_executor_measure_overhead(cvy_executor *executor, cvy_schedule_kind kind, double *step_s_out);

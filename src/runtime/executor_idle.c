@@ -1,4 +1,4 @@
-/* What the walk itself takes: the same schedule by the same loop, with kernels that do nothing. */
+/* What the walk itself takes: the same schedule by the same loop, with kernels that do nothing and nothing to send. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -38,24 +38,25 @@ cvy_status cvy_executor_measure_overhead(cvy_executor *e, cvy_schedule_kind kind
     cvy_kernel idle = {.backend = &idle_backend};
     cvy_executor_result result;
     cvy_status status = CVY_ERR_MEMORY;
+    cvy_comm *const comm = e->comm;
     program walk = {.step = cvy_calloc((size_t)s->steps, sizeof *walk.step),
-                    .profile = cvy_calloc((size_t)s->steps, sizeof *walk.profile),
-                    .under_way = own.under_way,
-                    .exchanges = own.exchanges,
-                    .counts_loss = own.counts_loss};
+                    .profile = cvy_calloc((size_t)s->steps, sizeof *walk.profile)};
     CVY_TRY_GOTO(status, done, walk.step && walk.profile ? CVY_OK : CVY_ERR_MEMORY);
     for (int i = 0; i < s->steps; i++) {
         walk.step[i] = own.step[i];
         walk.step[i].kernel = &idle;
+        walk.step[i].exchange = NULL;
     }
     clear_losses(e, kind);
     e->program[kind] = walk;
+    e->comm = NULL; /* each rank walks on its own */
     double start_s = cvy_clock_s();
     for (int i = 0; i < IDLE_RUNS && (i == 0 || status == CVY_OK); i++) {
         status = cvy_executor_run(e, kind, &batch, &run, &result);
     }
     *step_s_out = (cvy_clock_s() - start_s) / ((double)IDLE_RUNS * s->steps);
     e->program[kind] = own;
+    e->comm = comm;
 done:
     cvy_free(walk.step);
     cvy_free(walk.profile);

@@ -38,6 +38,7 @@ struct cvy_executor {
     const cvy_plan *plan;
     cvy_comm *comm;     /* NULL: one rank alone */
     cvy_groups groups;
+    bool one_node;      /* all ranks are on one */
     cvy_transfer *tell; /* of `verdict` */
     double verdict[VERDICTS];
     int64_t exchanged;  /* exchanges before the iteration under way, for the pulse */

@@ -1,7 +1,10 @@
 /*
  * What ranks have to do with each other in an iteration. A communication step on the main stream is run to its end; on
  * another one it is begun, makes progress between the steps that follow, and is waited for by the first that depends on
- * it. At the end all ranks add up what they found, and hear whether any of them failed or was asked to stop.
+ * it. Within one node gradients are exchanged at once all the same: the cores that compute are those that copy and add,
+ * so nothing is won, and the library's other way costs more (Open MPI 4.1, 2 ranks, 25 MB beside work: 11 to 15 ms
+ * begun and tested, 5.4 ms at once). At the end all ranks add up what they found, and hear whether any of them failed
+ * or was asked to stop.
  */
 #include <stdio.h>
 #include <string.h>
@@ -42,9 +45,21 @@ static cvy_status count_exchanges(cvy_executor *e)
     return CVY_OK;
 }
 
+static cvy_status find_one_node(cvy_executor *e)
+{
+    cvy_comm *node = NULL;
+    CVY_TRY(cvy_comm_split_node(e->comm, &node));
+    int32_t alike = cvy_comm_ranks(node) == cvy_comm_ranks(e->comm);
+    cvy_comm_close(&node);
+    CVY_TRY(cvy_comm_all_reduce(e->comm, &alike, 1, CVY_I32, CVY_REDUCE_MIN));
+    e->one_node = alike;
+    return CVY_OK;
+}
+
 static cvy_status join(cvy_executor *e)
 {
     const int64_t numbers = VERDICTS;
+    CVY_TRY(find_one_node(e));
     CVY_TRY(cvy_groups_setup(e->comm, e->plan, &e->groups));
     CVY_TRY(cvy_alike_order(&e->groups, e->plan));
     return cvy_transfer_create(e->comm, &(cvy_transfer_spec){.kind = CVY_TRANSFER_ALL_REDUCE, .dtype = CVY_F64,
@@ -131,7 +146,8 @@ static cvy_activity say_exchange(const cvy_executor *e, const cvy_exchange_run *
 cvy_status cvy_executor_communicate(cvy_executor *e, iteration *it, int index)
 {
     program *p = it->program;
-    if (it->schedule->step[index].stream == CVY_STREAM_MAIN) {
+    int stream = it->schedule->step[index].stream;
+    if (stream == CVY_STREAM_MAIN || (stream == CVY_STREAM_GRADIENTS && e->one_node)) {
         cvy_activity before = say_exchange(e, p->step[index].exchange);
         cvy_status status = cvy_exchange_run_whole(p->step[index].exchange);
         (void)cvy_pulse_set(before);

@@ -103,8 +103,8 @@ cvy_status cvy_executor_run_step(cvy_executor *e, iteration *it, int index)
 {
     const cvy_step *step = &it->schedule->step[index];
     const bound_step *bound = &it->program->step[index];
-    if (bound->exchange) {
-        return cvy_executor_communicate(e, it, index);
+    if (step->exchange >= 0) {
+        return bound->exchange ? cvy_executor_communicate(e, it, index) : CVY_OK;
     }
     if (step->op < 0) {
         return run_control(e, it, step);

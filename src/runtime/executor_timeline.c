@@ -6,6 +6,9 @@ static const char *name_step(const cvy_executor *e, const cvy_step *step)
     if (step->layer >= 0) {
         return e->plan->model->layer[step->layer].name;
     }
+    if (step->exchange >= 0) {
+        return cvy_phase_name(step->phase);
+    }
     return step->phase == CVY_PHASE_IO ? "batch" : "loss check";
 }
 
@@ -39,6 +42,9 @@ void cvy_executor_note_step(cvy_executor *e, const cvy_schedule *s, const cvy_st
         slice.suffix = op->kind == CVY_OP_REORDER ? cvy_op_kind_name(op->kind) : cvy_op_pass_name(op->pass);
         slice.flop = cvy_op_flop(op);
         slice.bytes = cvy_op_bytes(op);
+    } else if (step->exchange >= 0) {
+        slice.suffix = step->layer >= 0 ? cvy_phase_name(step->phase) : NULL;
+        slice.bytes = (double)s->exchange[step->exchange].bytes;
     }
     cvy_timeline_add(e->timeline, &slice);
 }

@@ -29,11 +29,9 @@ int64_t cvy_box_elements(const cvy_box *box, int dims)
 }
 
 /* Strides of packed elements, by dimension. */
-static void find_packed_strides(const cvy_tensor *tensor, const cvy_box *box, int64_t stride[CVY_MAX_DIMS])
+static void find_packed_strides(cvy_format order, int dims, const cvy_box *box, int64_t stride[CVY_MAX_DIMS])
 {
-    int dims = tensor->shape.dims;
-    bool channels_last = tensor->format == CVY_FORMAT_CHANNELS_LAST || tensor->format == CVY_FORMAT_C8 ||
-                         tensor->format == CVY_FORMAT_C16;
+    bool channels_last = order == CVY_FORMAT_CHANNELS_LAST || order == CVY_FORMAT_C8 || order == CVY_FORMAT_C16;
     int64_t next = 1;
     if (channels_last) {
         stride[1] = next;
@@ -99,7 +97,8 @@ static void add_part(cvy_pack *pack, const cvy_layout *layout, const cvy_box *bo
     join_levels(loops);
 }
 
-void cvy_pack_setup(const cvy_tensor *tensor, void *memory, const cvy_box *box, void *packed, cvy_pack *pack)
+void cvy_pack_setup(const cvy_tensor *tensor, void *memory, const cvy_box *box, cvy_format order, void *packed,
+                    cvy_pack *pack)
 {
     cvy_layout layout = cvy_tensor_layout(tensor);
     int64_t packed_stride[CVY_MAX_DIMS];
@@ -108,7 +107,7 @@ void cvy_pack_setup(const cvy_tensor *tensor, void *memory, const cvy_box *box, 
         blocked++;
     }
     *pack = (cvy_pack){.dtype = tensor->dtype, .memory = memory, .packed = packed};
-    find_packed_strides(tensor, box, packed_stride);
+    find_packed_strides(order, layout.dims, box, packed_stride);
     if (cvy_box_elements(box, layout.dims) == 0) {
         return;
     }

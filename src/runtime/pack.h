@@ -36,13 +36,15 @@ typedef struct cvy_pack {
 } cvy_pack;
 
 /**
- * Make ready. Packed elements are in the order n,c,d,h,w, or, for activations whose channels lie innermost, n,d,h,w,c.
+ * Make ready. Packed elements are in the order n,c,d,h,w, or n,d,h,w,c where channels lie innermost in @p order.
  *
  * @param[in] tensor  an activation, or plain; inside of which the box lies
  * @param[in] memory  of the tensor; borrowed
+ * @param[in] order   the format by whose order both sides go, whatever their own
  * @param[in] packed  of as many elements as the box has, of the tensor's type; borrowed
  */
-void cvy_pack_setup(const cvy_tensor *tensor, void *memory, const cvy_box *box, void *packed, cvy_pack *pack_out);
+void cvy_pack_setup(const cvy_tensor *tensor, void *memory, const cvy_box *box, cvy_format order, void *packed,
+                    cvy_pack *pack_out);
 
 /** From the tensor's memory to the packed one. */
 void cvy_pack_run(const cvy_pack *pack);

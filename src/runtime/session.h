@@ -77,7 +77,8 @@ cvy_status cvy_session_evaluate(cvy_session *session, const cvy_train_options *o
                                 const cvy_train_observer *observer, cvy_evaluation *evaluation_out);
 
 /**
- * Sum up the profiles of schedules by kind of step; largest first.
+ * Sum up the profiles of schedules by kind of step; largest first. Of many ranks each kind has the figures of the rank
+ * where it took longest. Collective.
  *
  * @param[in]  schedules bit i: CVY_SCHEDULE i counts
  * @param[in]  floor_s   of each step of the only schedule that counts; NULL: the rows have no floor

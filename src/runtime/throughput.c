@@ -1,5 +1,7 @@
 /*
  * Throughput on random data: the training iteration alone, one after the other; medians, so that noise does not lead.
+ * An iteration of many ranks lasts as long as it does on the slowest of them; how it falls into parts is told by the
+ * rank that computes longest, since the others' communication is waiting for it.
  */
 #include <math.h>
 #include <sys/resource.h>
@@ -10,13 +12,14 @@
 #include "base/order.h"
 #include "base/pulse.h"
 #include "base/random.h"
+#include "plan/step_kind.h"
 #include "runtime/floor.h"
 #include "runtime/lookout.h"
 #include "runtime/session.h"
 
 /* Seconds of one iteration, whole and by phase. */
 typedef struct sample {
-    double iteration, forward, recompute, backward, update;
+    double iteration, forward, recompute, backward, update, communication;
 } sample;
 
 /* Quantile of one member over all samples; @p room has as many doubles. */
@@ -73,7 +76,8 @@ static sample sum_phases(const cvy_session *session)
     const cvy_schedule *s = &session->plan->schedule[CVY_SCHEDULE_TRAIN];
     const cvy_step_profile *profile = cvy_executor_profile(session->executor, CVY_SCHEDULE_TRAIN);
     for (int i = 0; i < s->steps; i++) {
-        double *part = s->step[i].phase == CVY_PHASE_BACKWARD    ? &sum.backward
+        double *part = cvy_step_communicates(&s->step[i])        ? &sum.communication
+                       : s->step[i].phase == CVY_PHASE_BACKWARD  ? &sum.backward
                        : s->step[i].phase == CVY_PHASE_RECOMPUTE ? &sum.recompute
                        : s->step[i].phase == CVY_PHASE_UPDATE    ? &sum.update
                                                                  : &sum.forward;
@@ -112,7 +116,8 @@ static cvy_status run_iterations(cvy_session *session, const cvy_train_options *
                                      .forward = now.forward - before.forward,
                                      .recompute = now.recompute - before.recompute,
                                      .backward = now.backward - before.backward,
-                                     .update = now.update - before.update};
+                                     .update = now.update - before.update,
+                                     .communication = now.communication - before.communication};
             before = now;
             *m->total_s += seconds;
         }
@@ -120,45 +125,133 @@ static cvy_status run_iterations(cvy_session *session, const cvy_train_options *
     return CVY_OK;
 }
 
-static void summarise(const cvy_session *session, const measuring *m, double *room, cvy_throughput *out)
+/* ---- ranks ---- */
+
+/* Every iteration takes as long as on the rank where it took longest. Collective. */
+static cvy_status take_slowest_iterations(const cvy_session *session, const measuring *m, double *room)
+{
+    const int64_t count = m->effort->iterations;
+    for (int64_t i = 0; i < count; i++) {
+        room[i] = m->samples[i].iteration;
+    }
+    CVY_TRY(cvy_comm_all_reduce(session->comm, room, count, CVY_F64, CVY_REDUCE_MAX));
+    for (int64_t i = 0; i < count; i++) {
+        m->samples[i].iteration = room[i];
+    }
+    return CVY_OK;
+}
+
+/* The parts of an iteration, as the rank that computes longest has them, the first of equals. Collective. */
+static cvy_status take_busiest_parts(const cvy_session *session, sample *parts)
+{
+    const int ranks = cvy_comm_ranks(session->comm);
+    double most_s = -1.0;
+    sample *all = cvy_calloc((size_t)ranks, sizeof *all);
+    cvy_status status = cvy_comm_agree(session->comm, all ? CVY_OK : CVY_ERR_MEMORY);
+    CVY_TRY_GOTO(status, done, status);
+    CVY_TRY_GOTO(status, done, cvy_comm_gather_bytes(session->comm, parts, sizeof *parts, all));
+    for (int i = 0; i < ranks; i++) {
+        double busy_s = all[i].forward + all[i].recompute + all[i].backward + all[i].update;
+        if (busy_s > most_s) {
+            *parts = all[i];
+            most_s = busy_s;
+        }
+    }
+done:
+    cvy_free(all);
+    return status;
+}
+
+/* What takes most memory, and has the most steps: each on the rank where it is most. Collective. */
+static cvy_status take_largest(const cvy_session *session, cvy_throughput *out)
+{
+    double most[] = {(double)out->peak_memory_bytes, (double)out->tensor_bytes, out->measured_s, out->steps,
+                     out->format_changes,            out->threads};
+    CVY_TRY(cvy_comm_all_reduce(session->comm, most, sizeof most / sizeof most[0], CVY_F64, CVY_REDUCE_MAX));
+    out->peak_memory_bytes = (int64_t)most[0];
+    out->tensor_bytes = (int64_t)most[1];
+    out->measured_s = most[2];
+    out->steps = (int)most[3];
+    out->format_changes = (int)most[4];
+    out->threads = (int)most[5];
+    return CVY_OK;
+}
+
+/* The floor of all is that of the rank that has most to do, and the machine is as fast as the slowest. Collective. */
+static cvy_status take_highest_floors(const cvy_session *session, cvy_throughput *out)
+{
+    double floors[] = {out->floor_s, out->primitives_floor_s}, rates[] = {out->peak_flops, out->bandwidth_Bps};
+    CVY_TRY(cvy_comm_all_reduce(session->comm, floors, 2, CVY_F64, CVY_REDUCE_MAX));
+    CVY_TRY(cvy_comm_all_reduce(session->comm, rates, 2, CVY_F64, CVY_REDUCE_MIN));
+    out->floor_s = floors[0];
+    out->primitives_floor_s = floors[1];
+    out->peak_flops = rates[0];
+    out->bandwidth_Bps = rates[1];
+    return CVY_OK;
+}
+
+static cvy_status summarise(const cvy_session *session, const measuring *m, double *room, cvy_throughput *out)
 {
     int64_t count = m->effort->iterations;
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
+    CVY_TRY(take_slowest_iterations(session, m, room));
     out->iteration_s = find_quantile(m->samples, count, offsetof(sample, iteration), 0.5, room);
     out->iteration_quartile_s[0] = find_quantile(m->samples, count, offsetof(sample, iteration), 0.25, room);
     out->iteration_quartile_s[1] = find_quantile(m->samples, count, offsetof(sample, iteration), 0.75, room);
-    out->forward_s = find_quantile(m->samples, count, offsetof(sample, forward), 0.5, room);
-    out->recompute_s = find_quantile(m->samples, count, offsetof(sample, recompute), 0.5, room);
-    out->backward_s = find_quantile(m->samples, count, offsetof(sample, backward), 0.5, room);
-    out->update_s = find_quantile(m->samples, count, offsetof(sample, update), 0.5, room);
+    sample parts = {.forward = find_quantile(m->samples, count, offsetof(sample, forward), 0.5, room),
+                    .recompute = find_quantile(m->samples, count, offsetof(sample, recompute), 0.5, room),
+                    .backward = find_quantile(m->samples, count, offsetof(sample, backward), 0.5, room),
+                    .update = find_quantile(m->samples, count, offsetof(sample, update), 0.5, room),
+                    .communication = find_quantile(m->samples, count, offsetof(sample, communication), 0.5, room)};
+    CVY_TRY(take_busiest_parts(session, &parts));
+    out->forward_s = parts.forward;
+    out->recompute_s = parts.recompute;
+    out->backward_s = parts.backward;
+    out->update_s = parts.update;
+    out->communication_s = parts.communication;
     out->images_per_s = (double)out->batch / out->iteration_s;
     out->peak_memory_bytes = (int64_t)usage.ru_maxrss * 1024;
     out->tensor_bytes = session->plan->persistent_bytes + session->plan->transient_bytes;
     out->threads = session->threads;
     out->steps = session->plan->schedule[CVY_SCHEDULE_TRAIN].steps;
     out->format_changes = session->plan->format_changes;
+    return take_largest(session, out);
 }
 
-/* The floors, and beside them what each kind of step took. */
+/* The floors of this rank. All measure at once, as they compute at once. */
+static cvy_status measure_own_floors(const cvy_session *session, bool primitives, double *step_s, cvy_throughput *out)
+{
+    cvy_rates rates;
+    CVY_TRY(cvy_rates_measure(&session->plan->options.backends, &rates));
+    out->peak_flops = rates.flops;
+    out->bandwidth_Bps = rates.bandwidth_Bps;
+    out->floor_s = cvy_floor_s(&session->plan->schedule[CVY_SCHEDULE_TRAIN], &rates, step_s);
+    return primitives ? cvy_floor_measure(session->plan, &rates, step_s, &out->primitives_floor_s) : CVY_OK;
+}
+
+/* The floors, and beside them what each kind of step took. Collective. */
 static cvy_status measure_floors(const cvy_session *session, const cvy_throughput_options *effort, cvy_throughput *out)
 {
     const cvy_schedule *s = &session->plan->schedule[CVY_SCHEDULE_TRAIN];
-    cvy_rates rates;
-    cvy_status status = CVY_ERR_MEMORY;
     double *step_s = cvy_calloc((size_t)s->steps, sizeof *step_s);
-    CVY_TRY_GOTO(status, done, step_s ? CVY_OK : CVY_ERR_MEMORY);
-    CVY_TRY_GOTO(status, done, cvy_rates_measure(&session->plan->options.backends, &rates));
-    out->peak_flops = rates.flops;
-    out->bandwidth_Bps = rates.bandwidth_Bps;
-    out->floor_s = cvy_floor_s(s, &rates, step_s);
-    if (effort->primitives) {
-        CVY_TRY_GOTO(status, done, cvy_floor_measure(session->plan, &rates, step_s, &out->primitives_floor_s));
-    }
+    cvy_status status = cvy_comm_agree(session->comm, step_s ? CVY_OK : CVY_ERR_MEMORY);
+    CVY_TRY_GOTO(status, done, status);
+    status = cvy_comm_agree(session->comm, measure_own_floors(session, effort->primitives, step_s, out));
+    CVY_TRY_GOTO(status, done, status);
+    CVY_TRY_GOTO(status, done, take_highest_floors(session, out));
     CVY_TRY_GOTO(status, done, cvy_session_profile(session, 1u << CVY_SCHEDULE_TRAIN, step_s, &out->row, &out->rows));
 done:
     cvy_free(step_s);
     return status;
+}
+
+/* What a walk takes where nothing is to be done; of many ranks it is not known, since they cannot but communicate. */
+static cvy_status measure_overhead(const cvy_session *session, cvy_throughput *out)
+{
+    return cvy_comm_ranks(session->comm) > 1
+               ? CVY_OK
+               : cvy_executor_measure_overhead(session->executor, CVY_SCHEDULE_TRAIN, &out->step_overhead_s);
 }
 
 static cvy_status measure(const cvy_model *model, const cvy_train_options *options, const cvy_train_observer *observer,
@@ -173,15 +266,16 @@ static cvy_status measure(const cvy_model *model, const cvy_train_options *optio
     double *room = cvy_calloc((size_t)iterations, sizeof *room);
     cvy_status status = cvy_session_open(model, options, observer, true, false, &session);
     CVY_TRY_GOTO(status, done, status);
-    CVY_TRY_GOTO(status, done, cvy_comm_agree(session.comm, m.samples && room ? CVY_OK : CVY_ERR_MEMORY));
+    status = cvy_comm_agree(session.comm, m.samples && room ? CVY_OK : CVY_ERR_MEMORY);
+    CVY_TRY_GOTO(status, done, status);
     (void)cvy_pulse_set(CVY_ACTIVITY_COMPUTING);
     CVY_TRY_GOTO(status, done, cvy_executor_initialise(session.executor, options->seed));
     CVY_TRY_GOTO(status, done, run_iterations(&session, options, &m));
-    summarise(&session, &m, room, &out); /* the resident set is read before the rates take memory of their own */
+    /* the resident set is read before the rates take memory of their own */
+    CVY_TRY_GOTO(status, done, summarise(&session, &m, room, &out));
+    CVY_TRY_GOTO(status, done, measure_overhead(&session, &out));
     (void)cvy_pulse_set(CVY_ACTIVITY_MEASURING);
     CVY_TRY_GOTO(status, done, cvy_comm_agree(session.comm, measure_floors(&session, effort, &out)));
-    CVY_TRY_GOTO(status, done,
-                 cvy_executor_measure_overhead(session.executor, CVY_SCHEDULE_TRAIN, &out.step_overhead_s));
     *throughput_out = out;
 done:
     cvy_free(m.samples);

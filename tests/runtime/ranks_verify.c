@@ -40,6 +40,30 @@ static void test_strategies_are_the_serial_run(void **state)
     cvy_model_destroy(&model);
 }
 
+/*
+ * Between two layers that divide a tensor in different ways its format may change, too: pool2 leaves rows of blocks of
+ * channels, flatten takes plain samples. What travels is in one order for those who send and those who receive.
+ */
+static void test_what_travels_may_change_its_format(void **state)
+{
+    (void)state;
+    const cvy_verify_options effort = {.steps = 1, .shakes = 2};
+    cvy_model *model = NULL;
+    cvy_verification v;
+    cvy_train_options options = describe("spatial");
+    options.double_precision = false;
+    options.backend = NULL;
+    options.layout = "blocked";
+    CHECK(cvy_model_open("lenet5", &model) == CVY_OK);
+    CHECK(cvy_verify(model, &options, &effort, NULL, &v) == CVY_OK);
+    if (!v.pass) {
+        print_message("%s\n", v.why);
+    }
+    CHECK(v.pass);
+    cvy_verification_clear(&v);
+    cvy_model_destroy(&model);
+}
+
 static void test_another_training_fails_on_all_ranks(void **state)
 {
     (void)state;
@@ -65,6 +89,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_strategies_are_the_serial_run),
+        cmocka_unit_test(test_what_travels_may_change_its_format),
         cmocka_unit_test(test_another_training_fails_on_all_ranks),
     };
     return cmocka_run_group_tests(tests, join_ranks, leave_ranks);

@@ -1,0 +1,53 @@
+#!/bin/bash
+# What two ranks tell of their time: convoy bench and --log-view. The arguments are the program and mpiexec.
+. "$(dirname "$0")/setup.sh"
+launch="$2 -n 2 $convoy"
+
+# Keys are those of the contract; parts of an iteration are of one rank, and no longer than the iteration.
+# lenet5 has 431,080 parameters: their gradients are 1,724,320 bytes, and travel with their padding, less than a tenth.
+expect 0 $launch bench lenet5 --batch 8/rank --threads 1 --layout rule --iterations 4 --warmup 1 --json
+python3 - <<'PY' || fail "the JSON of convoy bench on two ranks is not as promised"
+import json
+answer = json.loads(open("out").read())
+keys = ["model", "strategy", "ranks", "threads_per_rank", "global_batch", "precision", "images_per_s", "iteration_s",
+        "floor_s", "forward_s", "backward_s", "update_s", "communication_s", "peak_memory_bytes"]
+assert list(answer)[:len(keys)] == keys, list(answer)
+assert answer["strategy"] == "data" and answer["ranks"] == 2 and answer["global_batch"] == 16, answer
+assert answer["threads_per_rank"] == 1 and answer["floor_s"] > 0 and answer["communication_s"] > 0, answer
+assert abs(answer["images_per_s"] * answer["iteration_s"] / 16 - 1) < 1e-6, answer
+assert answer["peak_memory_bytes"] > 10e6, answer
+steps = {row["step"]: row for row in answer["steps"]}
+gradients = steps["all-reduce gradients over sample"]
+assert gradients["calls"] == 4 and 1 <= gradients["bytes"] / (4 * 1724320) < 1.1, gradients
+for row in answer["steps"]:
+    assert row["ranks"] == 2 and 0 <= row["least_s"] <= row["seconds"], row
+PY
+
+# Ranks of a pipeline have kinds of their own: rows are of both, each with as many ranks as have it.
+# Between the stages of lenet5 under this strategy a message goes each way in each iteration.
+expect 0 $launch bench lenet5 --batch 8/rank --threads 1 --layout rule --iterations 3 --warmup 0 --json \
+    --strategy pipeline
+python3 - <<'PY' || fail "stages do not tell their own kinds of steps"
+import json
+steps = {row["step"]: row for row in json.loads(open("out").read())["steps"]}
+for name in ("send to the next stage", "receive from the stage before", "send to the stage before",
+             "receive from the next stage"):
+    assert steps[name]["calls"] == 3 and steps[name]["ranks"] == 1, (name, steps.get(name))
+assert steps["softmax-cross-entropy forward"]["ranks"] == 1, steps
+assert steps["send to the next stage"]["bytes"] > 0 and steps["receive from the stage before"]["bytes"] == 0, steps
+assert "batch" in steps and "convolution forward" in steps, list(steps)
+PY
+
+# The table of a training stays within 100 columns, and shows how ranks differ.
+expect 0 $launch train lenet5 --data digits --train-samples 64 --test-samples 16 --batch 16 --steps 2 --threads 1 \
+    --layout rule --strategy height=2 --log-view --timeline trace.json
+has out "x min"
+has out "halo over height"
+has out "halo of gradients over height"
+has out "all-reduce gradients over height"
+awk 'length($0) > 100 { bad = 1 } END { exit bad }' out || fail "a line is wider than 100 columns: $(cat out)"
+python3 -c '
+import json
+names = {event["name"] for event in json.load(open("trace.json"))}
+assert "gradient_exchange" in names and "conv2 halo" in names, sorted(names)' || fail "communication has other names"
+finish
