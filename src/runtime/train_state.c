@@ -28,7 +28,7 @@ static int64_t find_micro_batches(const cvy_training *t)
     for (int i = 0; i < t->model->layers; i++) {
         commits = commits || cvy_layer_kind_commits(t->model->layer[i].kind);
     }
-    return commits ? cvy_max_i64(t->options->micro_batches, 1) : 0;
+    return commits ? cvy_max_i64(t->session.plan->options.micro_batches, 1) : 0;
 }
 
 /* Which ranks train, and how: a checkpoint says so, and goes on under any others. */
