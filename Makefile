@@ -12,8 +12,8 @@ cmake --preset $(1) $(CMAKE_FLAGS) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null |
 cmake --build --preset $(1) -j $(JOBS)
 endef
 
-.PHONY: all deps demo check check-main check-sanitizers check-plan-only check-valgrind fuzz nightly bench install clean \
-	help
+.PHONY: all deps demo check check-main check-sanitizers check-plan-only check-valgrind fuzz nightly bench install \
+	clean help
 
 all: ## build into build/; the program is build/convoy
 	@$(call build,release)
