@@ -124,7 +124,7 @@ static cvy_status compare_with_run(const cli_options *run, const cli_options *no
             status = cvy_fail(CVY_ERR_INPUT,
                               "--%s %s: the run began with %s and keeps it; to change it, start anew with --weights",
                               option[i].name, after.data, before.data);
-        } else if (differ && !now->quiet) {
+        } else if (differ && !now->quiet && cli_ranks_speak()) {
             fprintf(stderr, "resume: --%s %s (the run had %s)\n", option[i].name, after.data, before.data);
         }
         cvy_text_destroy(&before);

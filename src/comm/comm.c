@@ -1,6 +1,7 @@
 /* Communicators: found by name or by launcher, split into groups, and what set-up needs in one call. */
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/pulse.h"
 #include "comm/comm_internal.h"
@@ -170,12 +171,29 @@ typedef struct verdict {
     char words[1020];
 } verdict;
 
-static cvy_status share_verdict(cvy_comm *comm, int root, cvy_status mine)
+/* What has been agreed on before begins with its rank: "rank 3: ". */
+static bool names_rank(const char *words)
+{
+    static const char rank[] = "rank ";
+    const char *number = words + sizeof rank - 1;
+    size_t digits = strncmp(words, rank, sizeof rank - 1) == 0 ? strspn(number, "0123456789") : 0;
+    return digits > 0 && strncmp(number + digits, ": ", 2) == 0;
+}
+
+static cvy_status share_verdict(cvy_comm *comm, int root, cvy_status mine, bool alike)
 {
     verdict v = {.status = (int32_t)mine};
     strncpy(v.words, cvy_error_message(), sizeof v.words - 1);
     CVY_TRY(cvy_comm_broadcast(comm, &v, sizeof v, root));
-    return cvy_fail((cvy_status)v.status, "rank %d: %s", root, v.words);
+    return alike || names_rank(v.words) ? cvy_fail((cvy_status)v.status, "%s", v.words)
+                                        : cvy_fail((cvy_status)v.status, "rank %d: %s", root, v.words);
+}
+
+/* Never 0, which is for a rank that has not failed. */
+static int32_t hash_words(void)
+{
+    uint64_t hash = cvy_hash_text(CVY_HASH_INIT, cvy_error_message());
+    return (int32_t)((hash ^ hash >> 32) & INT32_MAX) | 1;
 }
 
 cvy_status cvy_comm_agree(cvy_comm *comm, cvy_status mine)
@@ -183,7 +201,10 @@ cvy_status cvy_comm_agree(cvy_comm *comm, cvy_status mine)
     if (cvy_comm_ranks(comm) == 1) {
         return mine;
     }
-    int32_t first = mine == CVY_OK ? INT32_MAX : cvy_comm_rank(comm);
-    CVY_TRY(cvy_comm_all_reduce(comm, &first, 1, CVY_I32, CVY_REDUCE_MIN));
-    return first == INT32_MAX ? CVY_OK : share_verdict(comm, first, mine);
+    enum { FIRST, LEAST, MOST, ENTRIES }; /* the rank, and the hashes of the words: one minimum tells all */
+    int32_t hash = mine == CVY_OK ? 0 : hash_words();
+    int32_t all[ENTRIES] = {mine == CVY_OK ? INT32_MAX : cvy_comm_rank(comm), hash, -hash};
+    CVY_TRY(cvy_comm_all_reduce(comm, all, ENTRIES, CVY_I32, CVY_REDUCE_MIN));
+    bool alike = all[LEAST] == -all[MOST];
+    return all[FIRST] == INT32_MAX ? CVY_OK : share_verdict(comm, all[FIRST], mine, alike);
 }

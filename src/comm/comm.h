@@ -167,8 +167,8 @@ cvy_status cvy_comm_receive(cvy_comm *comm, void *data, int64_t bytes, int peer)
 
 /**
  * Agree on how things went, so that no rank goes on alone: CVY_OK only where every rank says so. Else all ranks return
- * the status of the first rank that failed and, as its words, that rank's, which begin with "rank R: " where there are
- * several ranks.
+ * the status of the first rank that failed and, as its words, that rank's. They begin with "rank R: ", once, unless
+ * every rank failed with the same words: then the failure is nobody's in particular.
  *
  * Collective.
  */

@@ -64,6 +64,20 @@ static void test_all_ranks_get_the_words_of_the_first_that_failed(void **state)
     CHECK(cvy_comm_agree(world.comm, CVY_OK) == CVY_OK);
 }
 
+/* A wrong option is nobody's in particular; and who has been named once is not named again by a later agreement. */
+static void test_words_name_a_rank_once_or_none(void **state)
+{
+    (void)state;
+    CHECK(cvy_comm_agree(world.comm, cvy_fail(CVY_ERR_INPUT, "seed is wrong")) == CVY_ERR_INPUT);
+    CHECK(strcmp(cvy_error_message(), "seed is wrong") == 0);
+    cvy_status mine = world.rank == world.count - 1 ? cvy_fail(CVY_ERR_DATA, "rank 12: cut") : CVY_OK;
+    CHECK(cvy_comm_agree(world.comm, mine) == CVY_ERR_DATA);
+    CHECK(strcmp(cvy_error_message(), "rank 12: cut") == 0);
+    mine = cvy_fail(CVY_ERR_DATA, world.rank == 0 ? "rank 3 is late" : "rank 4 is late");
+    CHECK(cvy_comm_agree(world.comm, mine) == CVY_ERR_DATA);
+    CHECK(strcmp(cvy_error_message(), world.count > 1 ? "rank 0: rank 3 is late" : "rank 3 is late") == 0);
+}
+
 /* ---- several at once ---- */
 
 enum { BEGUN = 4, LONG = 1000 };
@@ -262,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_groups_of_groups),
         cmocka_unit_test(test_wrong_calls_are_refused_before_others_wait),
         cmocka_unit_test(test_all_ranks_get_the_words_of_the_first_that_failed),
+        cmocka_unit_test(test_words_name_a_rank_once_or_none),
         cmocka_unit_test(test_transfers_under_way_at_once),
         cmocka_unit_test(test_bytes_go_around),
         cmocka_unit_test(test_nothing_is_moved_by_all),
