@@ -119,6 +119,13 @@ typedef struct cvy_train_options {
     bool shard_optimizer;         /**< each rank along the sample axis keeps and updates its share of the optimizer's
                                        state */
     double timeout_s;             /**< a rank that says nothing for so long is lost */
+    /**
+     * Called on several ranks where a rank was lost or late, or communication failed: the run ends. From any thread,
+     * while the caller's may hang in MPI: print the line (NULL: another rank does) and end the process at once, without
+     * handlers, with the code. Where it returns, or is NULL, MPI is asked to end all ranks.
+     */
+    void (*abandon)(void *context, const char *line, int exit_code);
+    void *abandon_context;
 } cvy_train_options;
 
 #define CVY_TRAIN_OPTIONS_INIT                                                                              \

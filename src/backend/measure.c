@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/order.h"
+#include "base/pulse.h"
 
 /* Addresses of the operands, and of the scratch memory behind them. */
 static cvy_status take_memory(const cvy_kernel *kernel, cvy_arena *arena_out, void **operand, void **scratch)
@@ -54,6 +55,7 @@ cvy_status cvy_kernel_measure(const cvy_backend_chain *chain, const cvy_op *op, 
     CVY_TRY_GOTO(status, done, take_memory(kernel, &arena, operand, &scratch));
     for (int i = -1; runs < most && (i < effort->least_runs || spent_s < effort->enough_s); i++) {
         double start_s = cvy_clock_s();
+        cvy_pulse_beat();
         CVY_TRY_GOTO(status, done, cvy_kernel_run(kernel, operand, scratch, &run));
         double seconds = cvy_clock_s() - start_s;
         if (i >= 0) { /* the first warms up */

@@ -42,7 +42,8 @@ static cvy_status lay_under(const char *path, const cvy_plan_decisions *plan, cl
     CVY_REQUIRE(plan->precision == CVY_PRECISION_FP32 || plan->precision == CVY_PRECISION_FP64, CVY_ERR_UNSUPPORTED,
                 "%s: precision %s: training computes in fp32 or fp64", path, cvy_precision_name(plan->precision));
     CVY_REQUIRE(plan->strategy.mesh.ranks == cli_ranks_count(), CVY_ERR_INPUT,
-                "%s: the plan is for %" PRId64 " ranks, found %d", path, plan->strategy.mesh.ranks, cli_ranks_count());
+                "%s: the plan is for %" PRId64 " ranks, found %d: start it with mpiexec -n %" PRId64, path,
+                plan->strategy.mesh.ranks, cli_ranks_count(), plan->strategy.mesh.ranks);
     while (strcmp(cvy_optimizer_names[index], optimizer) != 0) { /* the option's choices are these names */
         index++;
     }

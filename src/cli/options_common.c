@@ -299,6 +299,7 @@ static cvy_status complete_parallel(cli_options *options)
     enum { MOST_SAMPLES = 1 << 24 };
     cvy_train_options *train = &options->train;
     train->comm = cli_ranks_comm();
+    train->abandon = cli_ranks_abandon;
     train->strategy = options->strategy;
     train->sync_norms = options->plan.norm_axes;
     train->shard_optimizer = options->plan.shard_optimizer;

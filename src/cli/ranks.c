@@ -7,6 +7,17 @@
 
 #include "base/error.h"
 #include "cli/terminal.h"
+
+/* No stream: the main thread may hold its lock. */
+void cli_ranks_abandon(void *context, const char *line, int exit_code)
+{
+    (void)context;
+    if (line) {
+        dprintf(STDERR_FILENO, "%serror: %s\n", cli_is_terminal(stderr) ? "\n" : "", line);
+    }
+    _exit(exit_code);
+}
+
 #if CVY_HAVE_TRAIN
 #include "comm/comm.h"
 

@@ -31,6 +31,12 @@ bool cli_ranks_speak(void);
  */
 cvy_status cli_ranks_agree(cvy_status mine);
 
+/**
+ * End this process, as cvy_train_options.abandon asks for: print the line, if there is one, then leave without
+ * handlers, since what MPI has to do at an end may hang; the launcher ends what is left. From any thread.
+ */
+void cli_ranks_abandon(void *context, const char *line, int exit_code);
+
 /** Copy bytes of the first rank to all. Collective. */
 cvy_status cli_ranks_broadcast(void *data, size_t bytes);
 

@@ -67,19 +67,33 @@ int cvy_comm_ranks(const cvy_comm *comm) { return comm ? comm->kind->ranks(comm-
 
 int64_t cvy_comm_moved_bytes(const cvy_comm *comm) { return comm->moved_bytes; }
 
+static cvy_status wrap_group(const cvy_comm *comm, void *state, cvy_comm **group_out)
+{
+    CVY_TRY(wrap(comm->kind, state, group_out));
+    (*group_out)->lose = comm->lose;
+    (*group_out)->lose_context = comm->lose_context;
+    return CVY_OK;
+}
+
 cvy_status cvy_comm_split(cvy_comm *comm, int color, int key, cvy_comm **group_out)
 {
     CVY_REQUIRE(color >= 0, CVY_ERR_ARG, "a group's color must be at least 0, got %d", color);
     void *state;
     CVY_TRY(comm->kind->split(comm->state, color, key, &state));
-    return wrap(comm->kind, state, group_out);
+    return wrap_group(comm, state, group_out);
 }
 
 cvy_status cvy_comm_split_node(cvy_comm *comm, cvy_comm **group_out)
 {
     void *state;
     CVY_TRY(comm->kind->split_node(comm->state, &state));
-    return wrap(comm->kind, state, group_out);
+    return wrap_group(comm, state, group_out);
+}
+
+void cvy_comm_on_loss(cvy_comm *comm, void (*handle)(void *context, const char *words), void *context)
+{
+    comm->lose = handle;
+    comm->lose_context = context;
 }
 
 void cvy_comm_abandon(cvy_comm *comm, int exit_code)

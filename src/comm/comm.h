@@ -97,6 +97,24 @@ cvy_status cvy_comm_split_node(cvy_comm *comm, cvy_comm **group_out);
  */
 void cvy_comm_abandon(cvy_comm *comm, int exit_code);
 
+/**
+ * Wait until all ranks are here, which a rank that was stopped, or that does something else, is not. Collective; the
+ * first thing that ranks do together.
+ *
+ * @retval CVY_ERR_RANK ranks did not come within the time; they are named, by the first rank if it is here. The
+ *                      communicator can only be abandoned then: transfers stay under way
+ * @retval CVY_ERR_MEMORY
+ */
+cvy_status cvy_comm_meet(cvy_comm *comm, double timeout_s);
+
+/**
+ * Say what is to happen where a transfer fails in the library that moves it: it is told the words of the failure,
+ * before the transfer returns, and may end the process. Groups that are split off afterwards have it, too.
+ *
+ * @param[in] handle NULL: nothing
+ */
+void cvy_comm_on_loss(cvy_comm *comm, void (*handle)(void *context, const char *words), void *context);
+
 /* ---- transfers ---- */
 
 typedef struct cvy_transfer cvy_transfer;

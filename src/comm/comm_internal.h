@@ -8,6 +8,8 @@ struct cvy_comm {
     const cvy_comm_kind *kind;
     void *state;
     int64_t moved_bytes;
+    void (*lose)(void *context, const char *words); /* where a transfer fails; NULL: nothing */
+    void *lose_context;
 };
 
 #endif

@@ -85,24 +85,34 @@ void cvy_transfer_destroy(cvy_transfer **transfer)
     }
 }
 
+/* What fails here fails for one rank, while the others wait: whoever watches the run hears of it at once. */
+static cvy_status see(const cvy_transfer *transfer, cvy_status status)
+{
+    const cvy_comm *comm = transfer->comm;
+    if (status == CVY_ERR_RANK && comm->lose) {
+        comm->lose(comm->lose_context, cvy_error_message());
+    }
+    return status;
+}
+
 cvy_status cvy_transfer_run(cvy_transfer *transfer)
 {
     transfer->comm->moved_bytes += transfer->bytes;
-    return transfer->comm->kind->run(transfer->state);
+    return see(transfer, transfer->comm->kind->run(transfer->state));
 }
 
 cvy_status cvy_transfer_begin(cvy_transfer *transfer)
 {
     transfer->comm->moved_bytes += transfer->bytes;
     transfer->under_way = true;
-    return transfer->comm->kind->begin(transfer->state);
+    return see(transfer, transfer->comm->kind->begin(transfer->state));
 }
 
 cvy_status cvy_transfer_test(cvy_transfer *transfer, bool *done_out)
 {
     *done_out = true;
     if (transfer->under_way) {
-        CVY_TRY(transfer->comm->kind->test(transfer->state, done_out));
+        CVY_TRY(see(transfer, transfer->comm->kind->test(transfer->state, done_out)));
         transfer->under_way = !*done_out;
     }
     return CVY_OK;
@@ -114,5 +124,5 @@ cvy_status cvy_transfer_wait(cvy_transfer *transfer)
         return CVY_OK;
     }
     transfer->under_way = false;
-    return transfer->comm->kind->wait(transfer->state);
+    return see(transfer, transfer->comm->kind->wait(transfer->state));
 }

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/pulse.h"
 #include "data/loader_internal.h"
 
 /* Read sample @p i of a claim: whole, or where the data set can, its slab alone. */
@@ -43,6 +44,7 @@ static cvy_status read_claim(const cvy_loader_reader *reader, const cvy_loader_c
     int64_t i = 0;
     for (; i < mine->samples && status == CVY_OK && atomic_load(&loader->number) == mine->number; i++) {
         status = read_sample(reader, mine, i);
+        cvy_pulse_beat();
     }
     *failed_out = mine->at + i - 1;
     return status;

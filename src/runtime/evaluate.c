@@ -7,7 +7,9 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/pulse.h"
 #include "runtime/checkpoint.h"
+#include "runtime/lookout.h"
 #include "runtime/session.h"
 
 static void tell_progress(const cvy_train_observer *observer, const cvy_evaluation *so_far, int64_t total,
@@ -35,7 +37,9 @@ static cvy_status evaluate_batch(cvy_session *session, const cvy_train_options *
     cvy_executor_result result;
     int64_t total = cvy_data_get_info(session->data)->count[CVY_SPLIT_TEST];
     int64_t samples = cvy_min_i64(options->batch, total - sum->samples);
+    (void)cvy_pulse_set(CVY_ACTIVITY_READING);
     cvy_status got = cvy_loader_next(loader, &batch);
+    (void)cvy_pulse_set(CVY_ACTIVITY_EVALUATING);
     cvy_run run = {.seed = options->seed, .samples = samples, .loss_scale = 1.0};
     cvy_executor_batch view = {.x = batch.x, .label = batch.label, .samples = batch.own, .failed = got,
                                .stop = options->stop && *options->stop};
@@ -71,6 +75,7 @@ cvy_status cvy_session_evaluate(cvy_session *session, const cvy_train_options *o
     cvy_evaluation sum = {0};
     cvy_loader *loader = NULL;
     double start_s = cvy_clock_s();
+    cvy_activity before = cvy_pulse_set(CVY_ACTIVITY_EVALUATING);
     cvy_status status = cvy_session_loader(session, options, CVY_SPLIT_TEST, &loader);
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, cvy_loader_start(loader, 0, 0));
@@ -82,6 +87,7 @@ cvy_status cvy_session_evaluate(cvy_session *session, const cvy_train_options *o
     *evaluation_out = sum;
 done:
     cvy_loader_destroy(&loader);
+    (void)cvy_pulse_set(before);
     return status;
 }
 
@@ -106,8 +112,8 @@ static cvy_status load_weights(const char *from, const cvy_session *session, con
     return status;
 }
 
-cvy_status cvy_evaluate(const cvy_model *model, const char *checkpoint, const cvy_train_options *options,
-                        const cvy_train_observer *observer, cvy_evaluation *evaluation_out)
+static cvy_status evaluate(const cvy_model *model, const char *checkpoint, const cvy_train_options *options,
+                           const cvy_train_observer *observer, cvy_evaluation *evaluation_out)
 {
     cvy_session session;
     cvy_status status = cvy_session_open(model, options, observer, false, true, &session);
@@ -117,4 +123,15 @@ cvy_status cvy_evaluate(const cvy_model *model, const char *checkpoint, const cv
 done:
     cvy_session_close(&session);
     return status;
+}
+
+cvy_status cvy_evaluate(const cvy_model *model, const char *checkpoint, const cvy_train_options *options,
+                        const cvy_train_observer *observer, cvy_evaluation *evaluation_out)
+{
+    cvy_lookout lookout;
+    cvy_status status = cvy_lookout_start(model, options, observer, &lookout);
+    if (status == CVY_OK) {
+        status = evaluate(model, checkpoint, options, observer, evaluation_out);
+    }
+    return cvy_lookout_stop(&lookout, status);
 }

@@ -5,6 +5,7 @@
 #ifndef CVY_RUNTIME_EXCHANGE_H
 #define CVY_RUNTIME_EXCHANGE_H
 
+#include "base/pulse.h"
 #include "runtime/groups.h"
 #include "runtime/pack.h"
 
@@ -37,6 +38,8 @@ typedef struct cvy_exchange_run {
     size_t clear_bytes;
     cvy_moments moments;
     bool under_way;
+    int ordinal;               /**< among the exchanges of its schedule */
+    char name[CVY_PULSE_TEXT]; /**< "all-reduce over sample, layer conv1"; both for the pulse, set by who binds */
 } cvy_exchange_run;
 
 /**

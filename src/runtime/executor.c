@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/pulse.h"
 #include "runtime/executor_internal.h"
 
 /* ---- set-up ---- */
@@ -17,6 +18,7 @@ void *cvy_executor_locate(const cvy_executor *e, const cvy_schedule *s, int buff
 static cvy_status bind_step(cvy_executor *e, const cvy_schedule *s, const cvy_step *step, bound_step *bound)
 {
     const cvy_op *op = &s->op[step->op];
+    cvy_pulse_beat();
     const char *owner = step->layer >= 0 ? e->plan->model->layer[step->layer].name : "plan";
     for (int i = 0; i < op->operands; i++) {
         bound->operand[i] = cvy_executor_locate(e, s, s->use[step->first_use + i].buffer);

@@ -20,6 +20,7 @@ typedef struct program {
     cvy_step_profile *profile;
     int *under_way;     /* steps that were begun and may not be done, in their order */
     int under_ways;
+    int exchanges;      /* of the rank that has most of them: all ranks count alike */
     bool counts_loss;   /* of ranks that all have the same loss it is this one that tells */
 } program;
 
@@ -40,6 +41,7 @@ struct cvy_executor {
     bool one_node;      /* all ranks are on one */
     cvy_transfer *tell; /* of `verdict` */
     double verdict[VERDICTS];
+    int64_t exchanged;  /* exchanges before the iteration under way, for the pulse */
     failure failure;
     cvy_arena persistent, transient;
     program program[CVY_SCHEDULE_COUNT];
@@ -104,7 +106,7 @@ cvy_status cvy_executor_communicate(cvy_executor *e, iteration *it, int index);
 cvy_status cvy_executor_wait_for(cvy_executor *e, iteration *it, int index);
 
 /* At the end: wait for all that is under way. */
-cvy_status cvy_executor_wait_for_all(iteration *it);
+cvy_status cvy_executor_wait_for_all(const cvy_executor *e, iteration *it);
 
 /* A step failed on this rank of many: note why; the walk goes on. */
 void cvy_executor_note_failure(cvy_executor *e, iteration *it, int index, cvy_status status);

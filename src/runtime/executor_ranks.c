@@ -6,10 +6,13 @@
  * begun and tested, 5.4 ms at once). At the end all ranks add up what they found, and hear whether any of them failed
  * or was asked to stop.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/pulse.h"
+#include "runtime/alike.h"
 #include "runtime/executor_internal.h"
 
 /* ---- set-up ---- */
@@ -28,6 +31,20 @@ static bool counts_loss(const cvy_executor *e, const cvy_schedule *s)
     return counts;
 }
 
+/* Stages have exchanges of their own; counted by the longest schedule, numbers go up alike on all ranks. */
+static cvy_status count_exchanges(cvy_executor *e)
+{
+    int32_t most[CVY_SCHEDULE_COUNT];
+    for (int kind = 0; kind < CVY_SCHEDULE_COUNT; kind++) {
+        most[kind] = e->plan->schedule[kind].exchanges + 1; /* and the one at the end of an iteration */
+    }
+    CVY_TRY(cvy_comm_all_reduce(e->comm, most, CVY_SCHEDULE_COUNT, CVY_I32, CVY_REDUCE_MAX));
+    for (int kind = 0; kind < CVY_SCHEDULE_COUNT; kind++) {
+        e->program[kind].exchanges = most[kind];
+    }
+    return CVY_OK;
+}
+
 static cvy_status find_one_node(cvy_executor *e)
 {
     cvy_comm *node = NULL;
@@ -39,20 +56,48 @@ static cvy_status find_one_node(cvy_executor *e)
     return CVY_OK;
 }
 
-cvy_status cvy_executor_join(cvy_executor *e)
+static cvy_status join(cvy_executor *e)
 {
     const int64_t numbers = VERDICTS;
+    CVY_TRY(find_one_node(e));
+    CVY_TRY(cvy_groups_setup(e->comm, e->plan, &e->groups));
+    CVY_TRY(cvy_alike_order(&e->groups, e->plan));
+    return cvy_transfer_create(e->comm, &(cvy_transfer_spec){.kind = CVY_TRANSFER_ALL_REDUCE, .dtype = CVY_F64,
+                                                             .target = e->verdict, .count = &numbers},
+                               &e->tell);
+}
+
+cvy_status cvy_executor_join(cvy_executor *e)
+{
     for (int kind = 0; kind < CVY_SCHEDULE_COUNT; kind++) {
         e->program[kind].counts_loss = counts_loss(e, &e->plan->schedule[kind]);
     }
     if (!e->comm) {
         return CVY_OK;
     }
-    CVY_TRY(find_one_node(e));
-    CVY_TRY(cvy_groups_setup(e->comm, e->plan, &e->groups));
-    return cvy_transfer_create(e->comm, &(cvy_transfer_spec){.kind = CVY_TRANSFER_ALL_REDUCE, .dtype = CVY_F64,
-                                                             .target = e->verdict, .count = &numbers},
-                               &e->tell);
+    CVY_TRY(cvy_comm_agree(e->comm, join(e)));
+    return count_exchanges(e);
+}
+
+/* "all-reduce over sample, layer conv1" */
+static void name_exchange(const cvy_executor *e, const cvy_schedule *s, const cvy_step *step, cvy_exchange_run *run)
+{
+    const cvy_exchange *x = &s->exchange[step->exchange];
+    int length = snprintf(run->name, sizeof run->name, "%s", step->kind == CVY_STEP_COLLECTIVE
+                                                                 ? cvy_collective_name(x->collective) : "messages");
+    const char *joint = " over ";
+    for (int axis = 0; axis < CVY_AXES && length < (int)sizeof run->name; axis++) {
+        if (x->axes >> axis & 1u) {
+            length += snprintf(run->name + length, sizeof run->name - (size_t)length, "%s%s", joint,
+                               cvy_axis_name((cvy_axis)axis));
+            joint = " and ";
+        }
+    }
+    if (step->layer >= 0 && length < (int)sizeof run->name) {
+        snprintf(run->name + length, sizeof run->name - (size_t)length, ", layer %s",
+                 e->plan->model->layer[step->layer].name);
+    }
+    run->ordinal = step->exchange;
 }
 
 cvy_status cvy_executor_bind_exchange(cvy_executor *e, cvy_schedule_kind kind, int index)
@@ -70,12 +115,14 @@ cvy_status cvy_executor_bind_exchange(cvy_executor *e, cvy_schedule_kind kind, i
         return CVY_ERR_MEMORY;
     }
     cvy_status status = cvy_exchange_bind(&site, bound->exchange);
+    name_exchange(e, s, step, bound->exchange);
     const char *owner = step->layer >= 0 ? e->plan->model->layer[step->layer].name : "plan";
     return status == CVY_OK ? status : cvy_fail_within(status, "layer %s", owner);
 }
 
 void cvy_executor_leave(cvy_executor *e)
 {
+    cvy_pulse_forget(); /* names of exchanges go */
     for (int kind = 0; kind < CVY_SCHEDULE_COUNT; kind++) {
         for (int i = 0; e->program[kind].step && i < e->plan->schedule[kind].steps; i++) {
             if (e->program[kind].step[i].exchange) {
@@ -90,24 +137,35 @@ void cvy_executor_leave(cvy_executor *e)
 
 /* ---- steps ---- */
 
+/* What the others see while this rank waits for them. @return what it did before */
+static cvy_activity say_exchange(const cvy_executor *e, const cvy_exchange_run *run)
+{
+    return cvy_pulse_exchange(e->exchanged + run->ordinal, run->name);
+}
+
 cvy_status cvy_executor_communicate(cvy_executor *e, iteration *it, int index)
 {
     program *p = it->program;
     int stream = it->schedule->step[index].stream;
     if (stream == CVY_STREAM_MAIN || (stream == CVY_STREAM_GRADIENTS && e->one_node)) {
-        return cvy_exchange_run_whole(p->step[index].exchange);
+        cvy_activity before = say_exchange(e, p->step[index].exchange);
+        cvy_status status = cvy_exchange_run_whole(p->step[index].exchange);
+        (void)cvy_pulse_set(before);
+        return status;
     }
     p->under_way[p->under_ways++] = index;
     return cvy_exchange_begin(p->step[index].exchange);
 }
 
 /* Wait for one step, on its account. */
-static cvy_status finish(const iteration *it, int index)
+static cvy_status finish(const cvy_executor *e, const iteration *it, int index)
 {
-    double before = cvy_clock_s();
-    CVY_TRY(cvy_exchange_finish(it->program->step[index].exchange));
-    it->program->profile[index].seconds += cvy_clock_s() - before;
-    return CVY_OK;
+    double start_s = cvy_clock_s();
+    cvy_activity before = say_exchange(e, it->program->step[index].exchange);
+    cvy_status status = cvy_exchange_finish(it->program->step[index].exchange);
+    (void)cvy_pulse_set(before);
+    it->program->profile[index].seconds += cvy_clock_s() - start_s;
+    return status;
 }
 
 static bool depends_on(const cvy_schedule *s, const cvy_step *step, int other)
@@ -123,13 +181,12 @@ static bool depends_on(const cvy_schedule *s, const cvy_step *step, int other)
 
 cvy_status cvy_executor_wait_for(cvy_executor *e, iteration *it, int index)
 {
-    (void)e;
     program *p = it->program;
     int left = 0;
     for (int i = 0; i < p->under_ways; i++) {
         int other = p->under_way[i];
         if (depends_on(it->schedule, &it->schedule->step[index], other)) {
-            CVY_TRY(finish(it, other));
+            CVY_TRY(finish(e, it, other));
         } else {
             CVY_TRY(cvy_exchange_progress(p->step[other].exchange));
             p->under_way[left++] = other;
@@ -139,13 +196,13 @@ cvy_status cvy_executor_wait_for(cvy_executor *e, iteration *it, int index)
     return CVY_OK;
 }
 
-cvy_status cvy_executor_wait_for_all(iteration *it)
+cvy_status cvy_executor_wait_for_all(const cvy_executor *e, iteration *it)
 {
     program *p = it->program;
     int waiting = p->under_ways;
     p->under_ways = 0;
     for (int i = 0; i < waiting; i++) {
-        CVY_TRY(finish(it, p->under_way[i]));
+        CVY_TRY(finish(e, it, p->under_way[i]));
     }
     return CVY_OK;
 }
@@ -192,7 +249,11 @@ cvy_status cvy_executor_tell(cvy_executor *e, iteration *it)
     sum[VERDICT_STOP] = it->batch->stop;
     sum[VERDICT_FAILED] = e->failure.status != CVY_OK;
     sum[VERDICT_LOSSES] = e->failure.loss_step >= 0;
-    CVY_TRY(cvy_transfer_run(e->tell));
+    e->exchanged += it->program->exchanges;
+    cvy_activity before = cvy_pulse_exchange(e->exchanged - 1, "all-reduce at the end of a step");
+    cvy_status told = cvy_transfer_run(e->tell);
+    (void)cvy_pulse_set(before);
+    CVY_TRY(told);
     it->result->loss = sum[VERDICT_LOSS];
     it->result->correct = (int64_t)sum[VERDICT_CORRECT];
     it->result->stop = sum[VERDICT_STOP] > 0.0;

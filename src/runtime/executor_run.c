@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/pulse.h"
 #include "runtime/executor_internal.h"
 
 /* ---- the batch ---- */
@@ -152,6 +153,7 @@ cvy_status cvy_executor_walk(cvy_executor *e, iteration *it)
             micro_batch = step->micro_batch;
             enter_micro_batch(it, micro_batch);
         }
+        cvy_pulse_beat();
         if (it->program->under_ways > 0) {
             CVY_TRY(cvy_executor_wait_for(e, it, i));
             before = cvy_clock_s();
@@ -165,7 +167,7 @@ cvy_status cvy_executor_walk(cvy_executor *e, iteration *it)
         }
         before = note_time(e, it, i, before);
     }
-    CVY_TRY(cvy_executor_wait_for_all(it));
+    CVY_TRY(cvy_executor_wait_for_all(e, it));
     if (e->timeline) {
         cvy_executor_note_iteration(e, start, cvy_clock_s());
     }

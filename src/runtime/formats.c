@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/pulse.h"
 #include "base/topology.h"
 #include "convoy/version.h"
 
@@ -107,7 +108,10 @@ static cvy_status plan_by_clock(const question *q, cvy_plan **plan_out)
         goto done;
     }
     tell_measuring(q);
-    CVY_TRY_GOTO(status, done, cvy_layout_measure(q->model, q->wanted, q->threads, layouts, winograd));
+    (void)cvy_pulse_set(CVY_ACTIVITY_MEASURING);
+    status = cvy_layout_measure(q->model, q->wanted, q->threads, layouts, winograd);
+    (void)cvy_pulse_set(CVY_ACTIVITY_PLANNING);
+    CVY_TRY_GOTO(status, done, status);
     status = cvy_plan_create(q->model, &with, plan_out);
 done:
     cvy_free(layouts);

@@ -7,8 +7,10 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/pulse.h"
 #include "base/text.h"
 #include "machine/machine.h"
+#include "runtime/alike.h"
 #include "runtime/formats.h"
 
 enum { DATA_SLOTS = 3 };
@@ -225,7 +227,9 @@ static cvy_status begin(cvy_session *session, const cvy_train_options *options, 
     set_threads(session, options);
     CVY_TRY(describe_label(session));
     if (with_data) {
+        (void)cvy_pulse_set(CVY_ACTIVITY_READING);
         CVY_TRY(open_data(session, options));
+        (void)cvy_pulse_set(CVY_ACTIVITY_PLANNING);
     }
     CVY_TRY(choose_plan(session, options, training, wanted));
     return check_memory(session, wanted->batch, count_least_bytes(session->model, wanted), "at least ");
@@ -250,6 +254,9 @@ static cvy_status set_up(cvy_session *session, const cvy_train_options *options,
     CVY_TRY(cvy_places_find(session->comm, options->threads, &session->places));
     warn_of_places(session, observer);
     CVY_TRY(agree(session, begin(session, options, training, with_data, &wanted)));
+    if (with_data && cvy_comm_ranks(session->comm) > 1) {
+        CVY_TRY(cvy_alike_data(session->comm, session->data));
+    }
     cvy_layer_formats *formats = cvy_calloc((size_t)session->model->layers, sizeof *formats);
     cvy_status status = agree(session, formats ? CVY_OK : CVY_ERR_MEMORY);
     CVY_TRY_GOTO(status, done, status);

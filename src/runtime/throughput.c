@@ -10,9 +10,11 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/order.h"
+#include "base/pulse.h"
 #include "base/random.h"
 #include "plan/step_kind.h"
 #include "runtime/floor.h"
+#include "runtime/lookout.h"
 #include "runtime/session.h"
 
 /* Seconds of one iteration, whole and by phase. */
@@ -252,9 +254,8 @@ static cvy_status measure_overhead(const cvy_session *session, cvy_throughput *o
                : cvy_executor_measure_overhead(session->executor, CVY_SCHEDULE_TRAIN, &out->step_overhead_s);
 }
 
-cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_options *options,
-                                  const cvy_train_observer *observer, const cvy_throughput_options *effort,
-                                  cvy_throughput *throughput_out)
+static cvy_status measure(const cvy_model *model, const cvy_train_options *options, const cvy_train_observer *observer,
+                          const cvy_throughput_options *effort, cvy_throughput *throughput_out)
 {
     int64_t iterations = effort->iterations;
     CVY_REQUIRE(iterations >= 1 && iterations <= 1000000 && effort->warmup >= 0, CVY_ERR_INPUT,
@@ -267,18 +268,32 @@ cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_option
     CVY_TRY_GOTO(status, done, status);
     status = cvy_comm_agree(session.comm, m.samples && room ? CVY_OK : CVY_ERR_MEMORY);
     CVY_TRY_GOTO(status, done, status);
+    (void)cvy_pulse_set(CVY_ACTIVITY_COMPUTING);
     CVY_TRY_GOTO(status, done, cvy_executor_initialise(session.executor, options->seed));
     CVY_TRY_GOTO(status, done, run_iterations(&session, options, &m));
     /* the resident set is read before the rates take memory of their own */
     CVY_TRY_GOTO(status, done, summarise(&session, &m, room, &out));
     CVY_TRY_GOTO(status, done, measure_overhead(&session, &out));
-    CVY_TRY_GOTO(status, done, measure_floors(&session, effort, &out));
+    (void)cvy_pulse_set(CVY_ACTIVITY_MEASURING);
+    CVY_TRY_GOTO(status, done, cvy_comm_agree(session.comm, measure_floors(&session, effort, &out)));
     *throughput_out = out;
 done:
     cvy_free(m.samples);
     cvy_free(room);
     cvy_session_close(&session);
     return status;
+}
+
+cvy_status cvy_measure_throughput(const cvy_model *model, const cvy_train_options *options,
+                                  const cvy_train_observer *observer, const cvy_throughput_options *effort,
+                                  cvy_throughput *throughput_out)
+{
+    cvy_lookout lookout;
+    cvy_status status = cvy_lookout_start(model, options, observer, &lookout);
+    if (status == CVY_OK) {
+        status = measure(model, options, observer, effort, throughput_out);
+    }
+    return cvy_lookout_stop(&lookout, status);
 }
 
 void cvy_throughput_clear(cvy_throughput *throughput)

@@ -7,6 +7,8 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/pulse.h"
+#include "runtime/lookout.h"
 #include "runtime/sharing.h"
 #include "runtime/train_internal.h"
 
@@ -138,7 +140,9 @@ static cvy_status train_epoch(cvy_training *t)
         if (is_stopping(t)) {
             return cvy_fail(CVY_STOPPED, "stopped by a signal after %lld steps", (long long)t->position.step);
         }
+        (void)cvy_pulse_set(CVY_ACTIVITY_READING);
         cvy_status got = cvy_loader_next(t->loader, &batch);
+        (void)cvy_pulse_set(CVY_ACTIVITY_COMPUTING);
         CVY_TRY(train_batch(t, &batch, got));
         cvy_loader_release(t->loader, &batch);
         bool ends = t->position.step == t->steps_total || t->position.sample == t->samples;
@@ -182,8 +186,8 @@ static cvy_status check_lengths(const cvy_train_options *options)
     return cvy_rate_check(options);
 }
 
-cvy_status cvy_train(const cvy_model *model, const cvy_train_options *options, const cvy_train_observer *observer,
-                     cvy_train_result *result_out)
+static cvy_status train(const cvy_model *model, const cvy_train_options *options, const cvy_train_observer *observer,
+                        cvy_train_result *result_out)
 {
     bool speaks = cvy_comm_rank(options->comm) == 0;
     cvy_training t = {.model = model, .options = options, .observer = speaks ? observer : NULL, .result = result_out};
@@ -201,7 +205,7 @@ cvy_status cvy_train(const cvy_model *model, const cvy_train_options *options, c
     cvy_executor_set_timeline(t.session.executor, t.folder.timeline);
     status = loop(&t);
     if (status == CVY_OK || status == CVY_PREEMPTED || status == CVY_STOPPED) {
-        cvy_status filled = cvy_training_fill_result(&t);
+        cvy_status filled = cvy_sharing_agree(options->comm, cvy_training_fill_result(&t));
         status = filled == CVY_OK ? status : filled;
     }
 done:
@@ -209,6 +213,19 @@ done:
     cvy_loader_destroy(&t.loader);
     cvy_session_close(&t.session);
     return status;
+}
+
+cvy_status cvy_train(const cvy_model *model, const cvy_train_options *options, const cvy_train_observer *observer,
+                     cvy_train_result *result_out)
+{
+    cvy_lookout lookout;
+    cvy_status status = cvy_lookout_start(model, options, observer, &lookout);
+    if (status == CVY_OK) {
+        status = train(model, options, observer, result_out);
+    } else {
+        *result_out = (cvy_train_result){.step = 0};
+    }
+    return cvy_lookout_stop(&lookout, status);
 }
 
 void cvy_train_result_clear(cvy_train_result *result)

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/pulse.h"
 #include "plan/distribution.h"
 #include "runtime/sharing.h"
 #include "runtime/train_internal.h"
@@ -27,7 +28,7 @@ static int64_t find_micro_batches(const cvy_training *t)
     for (int i = 0; i < t->model->layers; i++) {
         commits = commits || cvy_layer_kind_commits(t->model->layer[i].kind);
     }
-    return commits ? cvy_max_i64(t->options->micro_batches, 1) : 0;
+    return commits ? cvy_max_i64(t->session.plan->options.micro_batches, 1) : 0;
 }
 
 /* Which ranks train, and how: a checkpoint says so, and goes on under any others. */
@@ -45,6 +46,7 @@ cvy_status cvy_training_start(cvy_training *t)
     char *from = NULL;
     int skipped = 0;
     cvy_state state = *cvy_executor_state(t->session.executor);
+    (void)cvy_pulse_set(CVY_ACTIVITY_LOADING);
     cvy_status status = cvy_executor_initialise(t->session.executor, t->options->seed);
     CVY_TRY_GOTO(status, done, status);
     t->position = (cvy_position){.best_metric = -HUGE_VAL,
@@ -70,6 +72,7 @@ cvy_status cvy_training_start(cvy_training *t)
     }
     CVY_TRY_GOTO(status, done, cvy_run_folder_open_metrics(&t->folder, t->session.plan, &t->position));
     cvy_training_tell_start(t, from, skipped);
+    (void)cvy_pulse_set(CVY_ACTIVITY_COMPUTING);
 done:
     cvy_free(from);
     return status;

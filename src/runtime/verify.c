@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/pulse.h"
-#include "comm/comm.h"
+#include "runtime/lookout.h"
 
 /* In double the first comparison is the last; in single, noise is looked for until it explains the differences. */
 static cvy_status compare_with_serial(const cvy_model *model, const cvy_train_options *options,
@@ -110,7 +110,12 @@ cvy_status cvy_verify(const cvy_model *model, const cvy_train_options *options, 
     serial.comm = NULL;
     serial.strategy = serial.plan = serial.sync_norms = NULL;
     serial.shard_optimizer = false;
-    return cvy_verify_pair(model, &tried, &serial, effort, observer, verification_out);
+    cvy_lookout lookout;
+    cvy_status status = cvy_lookout_start(model, &tried, observer, &lookout);
+    if (status == CVY_OK) {
+        status = cvy_verify_pair(model, &tried, &serial, effort, observer, verification_out);
+    }
+    return cvy_lookout_stop(&lookout, status);
 }
 
 void cvy_verification_clear(cvy_verification *verification)
