@@ -41,8 +41,8 @@ cvy_status cli_decide_strategy(cvy_status mine, const cvy_model *model, cli_opti
 enum { CLI_BATCH_TEXT = 24 };
 
 /**
- * Make the line of convoy plan that asks about a training: its batch, precision, recomputation and micro-batches, on the
- * ranks that there are. Recomputation that the training was not told is left open.
+ * Make the line of convoy plan that asks about a training: its batch, precision, recomputation and micro-batches, on
+ * the ranks that there are. Recomputation that the training was not told is left open.
  *
  * @param[in]  strategy   borrowed by the line
  * @param[out] batch      room that the line borrows, too

@@ -55,7 +55,8 @@ typedef struct row {
     .argument = "N[/rank]", .help = "Samples per iteration", .aliases = "batch-size"
 #define MACHINE \
     .letter = 'm', .name = "machine", .type = CVY_OPTION_TEXT, AT(plan.machine), .argument = "MACHINE"
-#define MACHINE_WORDS "a name of convoy plan --list-machines, or a file; where not given, auto takes " CLI_DEFAULT_MACHINE
+#define MACHINE_WORDS \
+    "a name of convoy plan --list-machines, or a file; where not given, auto takes " CLI_DEFAULT_MACHINE
 
 enum {
     T = CLI_TRAIN | CLI_SAVED,

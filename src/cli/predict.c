@@ -1,7 +1,7 @@
 /*
  * The question of convoy plan about the very strategy that runs: with the run's buckets and axes of norms, and with the
- * machine's habits beyond. The schedules that the oracle prices have the names of those that run, so steps are summed by
- * the same words. All is asked before the run, so that a wrong machine is told at once.
+ * machine's habits beyond. The schedules that the oracle prices have the names of those that run, so steps are summed
+ * by the same words. All is asked before the run, so that a wrong machine is told at once.
  */
 #include "cli/predict.h"
 
