@@ -12,7 +12,8 @@ cmake --preset $(1) $(CMAKE_FLAGS) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null |
 cmake --build --preset $(1) -j $(JOBS)
 endef
 
-.PHONY: all deps demo check check-main check-sanitizers check-plan-only check-valgrind fuzz bench install clean help
+.PHONY: all deps demo check check-main check-sanitizers check-plan-only check-valgrind fuzz nightly bench install \
+	clean help
 
 all: ## build into build/; the program is build/convoy
 	@$(call build,release)
@@ -44,6 +45,11 @@ fuzz: ## give hostile files to the readers: FUZZ_SECONDS (600) each, or FUZZ="ya
 	@command -v clang >/dev/null || { echo "fuzz: needs Debian's clang and libomp-dev" >&2; exit 1; }
 	@$(call build,fuzz)
 	bash tools/fuzz.sh build-fuzz $(FUZZ_SECONDS) $(FUZZ)
+
+nightly: all ## hold every strategy against the serial run, model by model; takes hours
+	@OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+	OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none OMP_WAIT_POLICY=passive \
+	bash tests/ranks/matrix.sh build/convoy mpiexec tests/ranks/nightly.txt
 
 bench: all ## measure training throughput, beside PyTorch where it is installed
 	@bash tools/bench.sh build/convoy

@@ -326,7 +326,7 @@ static void share_batches(const cvy_session *session, cvy_split split, cvy_loade
     if (!wanted->no_images) {
         find_rows(&s->buffer[s->input_buffer], wanted->rows);
     }
-    if (!wanted->no_labels) {
+    if (!wanted->no_labels && find_target(session) == CVY_TARGET_MAP) {
         find_rows(&s->buffer[s->label_buffer], wanted->label_rows);
     }
 }
