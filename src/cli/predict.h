@@ -31,8 +31,8 @@ typedef struct cli_prediction {
 cvy_status cli_predict(const cli_options *options, const cli_decision *decision, cli_prediction *prediction_out);
 
 /**
- * Write `predicted_s` of rows: as many calls as were measured, each of the mean predicted seconds of a call of that kind
- * on the stage of the row's rank. Rows of kinds that the prediction has not, or gives no seconds, stay as they are.
+ * Write `predicted_s` of rows: as many calls as were measured, each of the mean predicted seconds of a call of that
+ * kind on the stage of the row's rank. Rows of kinds that the prediction has not, or gives no time, stay as they are.
  */
 void cli_predict_rows(const cli_prediction *prediction, cvy_profile_row *row, int rows);
 
