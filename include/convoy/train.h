@@ -191,6 +191,7 @@ typedef struct cvy_profile_row {
     int64_t calls;
     double seconds, flop, bytes; /**< sums over the calls; bytes of communication as schedules count them */
     double floor_s;              /**< that the calls cannot take less than; 0 where no floor was measured */
+    int rank;                    /**< where the kind took longest */
     int ranks;                   /**< that have steps of the kind: those of other stages may have none */
     double least_s;              /**< seconds on that of them where they took the least */
     double predicted_s;          /**< room for a prediction of `seconds`; the library leaves 0 */

@@ -7,9 +7,9 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/decide.h"
 #include "cli/figures.h"
 #include "cli/json_output.h"
+#include "cli/predict.h"
 #include "cli/profile_table.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
@@ -120,11 +120,12 @@ static cvy_status read_line(const cli_command *command, int argc, char **argv, c
     return CVY_OK;
 }
 
-static cvy_status bench_model(const cli_options *options, const cvy_model *model)
+static cvy_status bench_model(const cli_options *options, const cvy_model *model, const cli_prediction *prediction)
 {
     cvy_throughput throughput = {0};
     cvy_memory_keep();
     cvy_status status = measure(options, model, &throughput);
+    cli_predict_rows(prediction, throughput.row, throughput.rows);
     if (status == CVY_OK && options->json) {
         status = print_json(options, &throughput);
     } else if (status == CVY_OK) {
@@ -139,16 +140,21 @@ static cvy_status run_bench(const cli_command *command, int argc, char **argv)
     cli_options options = cli_options_init;
     cvy_parsed_options parsed = {.operands = 0};
     cli_decision decision = {.strategy = ""};
+    cli_prediction prediction = {.kinds = 0};
     cvy_model *model = NULL;
     cvy_status status = read_line(command, argc, argv, &options, &parsed, &decision);
     if (!parsed.help) {
         status = status == CVY_OK ? cvy_model_open(options.model, &model) : status;
         status = cli_decide_strategy(status, model, &options, &decision);
     }
+    if (status == CVY_OK && (options.log_view || options.json)) {
+        status = cli_predict(&options, &decision, &prediction);
+    }
     if (status == CVY_OK && !parsed.help) {
-        status = bench_model(&options, model);
+        status = bench_model(&options, model, &prediction);
     }
     cvy_model_destroy(&model);
+    cli_prediction_clear(&prediction);
     cli_decision_clear(&decision);
     cvy_parsed_options_clear(&parsed);
     return status;

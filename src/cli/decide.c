@@ -128,22 +128,28 @@ static cvy_status search(const cli_problem *problem, cli_answer *answer, finding
     return CVY_OK;
 }
 
-/* The question of convoy plan that a training asks. */
+void cli_decide_question(const cli_options *options, const char *strategy, char batch[CLI_BATCH_TEXT],
+                         cli_options *asked_out)
+{
+    snprintf(batch, CLI_BATCH_TEXT, "%" PRId64, options->train.batch);
+    *asked_out = *options;
+    asked_out->plan.batch = batch;
+    asked_out->plan.strategy = strategy;
+    asked_out->plan.ranks = cli_ranks_count();
+    asked_out->plan.micro_batches = options->micro_batches;
+    asked_out->plan.precision = options->precision == CLI_FP64 ? CVY_PRECISION_FP64 : CVY_PRECISION_FP32;
+    asked_out->plan.recompute = options->recompute ? options->recompute + 1 : 0;
+}
+
 static cvy_status ask_oracle(const cli_options *options, finding *finding_out)
 {
     static const cli_command planning = {.name = "plan"};
-    char batch[24];
-    cli_options asked = *options;
+    char batch[CLI_BATCH_TEXT];
+    cli_options asked;
     cli_problem problem = {.options = NULL};
     cli_answer answer = {.oracle = NULL};
-    snprintf(batch, sizeof batch, "%" PRId64, options->train.batch);
-    asked.plan.batch = batch;
-    asked.plan.strategy = "auto";
+    cli_decide_question(options, "auto", batch, &asked);
     asked.plan.machine = options->plan.machine ? options->plan.machine : CLI_DEFAULT_MACHINE;
-    asked.plan.ranks = cli_ranks_count();
-    asked.plan.micro_batches = options->micro_batches;
-    asked.plan.precision = options->precision == CLI_FP64 ? CVY_PRECISION_FP64 : CVY_PRECISION_FP32;
-    asked.plan.recompute = options->recompute ? options->recompute + 1 : 0;
     cvy_status status = cli_problem_open(&planning, &asked, options->model, 0, &problem);
     status = status == CVY_OK ? search(&problem, &answer, finding_out) : status;
     cli_answer_clear(&answer);

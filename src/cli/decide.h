@@ -37,6 +37,20 @@ cvy_status cli_decide_plan(const cli_command *command, int argc, char **argv, cl
  */
 cvy_status cli_decide_strategy(cvy_status mine, const cvy_model *model, cli_options *options, cli_decision *decision);
 
+/** Room for the words of a batch. */
+enum { CLI_BATCH_TEXT = 24 };
+
+/**
+ * Make the line of convoy plan that asks about a training: its batch, precision, recomputation and micro-batches, on
+ * the ranks that there are. Recomputation that the training was not told is left open.
+ *
+ * @param[in]  strategy   borrowed by the line
+ * @param[out] batch      room that the line borrows, too
+ * @param[out] asked_out  without a plan file; the machine is as in @p options
+ */
+void cli_decide_question(const cli_options *options, const char *strategy, char batch[CLI_BATCH_TEXT],
+                         cli_options *asked_out);
+
 void cli_decision_clear(cli_decision *decision);
 
 #endif

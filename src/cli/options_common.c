@@ -53,6 +53,10 @@ typedef struct row {
 #define BATCH \
     .letter = 'b', .name = "batch", .type = CVY_OPTION_COUNT, AT(train.batch), .minimum = 1, .maximum = 1 << 24, \
     .argument = "N[/rank]", .help = "Samples per iteration", .aliases = "batch-size"
+#define MACHINE \
+    .letter = 'm', .name = "machine", .type = CVY_OPTION_TEXT, AT(plan.machine), .argument = "MACHINE"
+#define MACHINE_WORDS \
+    "a name of convoy plan --list-machines, or a file; where not given, auto takes " CLI_DEFAULT_MACHINE
 
 enum {
     T = CLI_TRAIN | CLI_SAVED,
@@ -160,8 +164,7 @@ static const row rows[] = {
                      "share of the optimizer's state")}},
 
     HEADING("Machine"),
-    {P, {.letter = 'm', TEXT("machine", plan.machine, "MACHINE", "Machine to plan for: a name of convoy plan "
-                             "--list-machines, or a file")}},
+    {P, {MACHINE, .help = "Machine to plan for: a name of convoy plan --list-machines, or a file"}},
     {P, {.letter = 'n', WHOLE("ranks", plan.ranks, 1, CVY_MAX_RANKS, "Devices to train on, for ranks-for at most; "
                               "where not given, those of the mesh that --strategy is, else all of the machine, for "
                               "fits 1")}},
@@ -207,9 +210,9 @@ static const row rows[] = {
                                 "sample=2,height=2; where not given, data, and serial on one rank")}},
     {TBV & ~CLI_SAVED, {TEXT("plan", train.plan, "FILE", "Run as a plan file of convoy plan --save has decided, with "
                              "its model, batch, precision and all")}},
-    {TEBV & ~CLI_SAVED, {.letter = 'm', TEXT("machine", plan.machine, "MACHINE", "Machine that --strategy auto reckons "
-                                             "with: a name of convoy plan --list-machines, or a file; where not given, "
-                                             CLI_DEFAULT_MACHINE)}},
+    {CLI_EVAL | CLI_VERIFY, {MACHINE, .help = "Machine that --strategy auto reckons with: " MACHINE_WORDS}},
+    {CLI_TRAIN | CLI_BENCH, {MACHINE, .help = "Machine that --strategy auto and the predictions of --log-view reckon "
+                                              "with: " MACHINE_WORDS}},
     {TEBV, {REAL("timeout", train.timeout_s, 1, 1e6, "Seconds after which a rank that says nothing is lost")}},
     {CLI_BENCH, {WHOLE("iterations", iterations, 1, 1e9, "Iterations to measure"), .aliases = "num-bench-iter"}},
     {CLI_BENCH, {WHOLE("warmup", warmup, 0, 1e9, "Iterations before those that are measured"),

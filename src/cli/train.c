@@ -6,6 +6,7 @@
 #include "base/option_value.h"
 #include "base/text.h"
 #include "cli/decide.h"
+#include "cli/predict.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/signals.h"
@@ -64,7 +65,7 @@ static void handle_warning(void *context, const char *line)
     cli_progress_warn(&t->progress, line);
 }
 
-static cvy_status train_model(const cli_options *options, const cvy_model *model)
+static cvy_status train_model(const cli_options *options, const cvy_model *model, const cli_prediction *prediction)
 {
     training t = {.options = options};
     const cvy_train_observer observer = {.context = &t,
@@ -84,6 +85,7 @@ static cvy_status train_model(const cli_options *options, const cvy_model *model
     bool preempted = status == CVY_PREEMPTED;
     if (status == CVY_OK || preempted) {
         cvy_status printed = CVY_OK;
+        cli_predict_rows(prediction, result.row, result.rows);
         if (options->json) {
             printed = cli_print_result_json(options, &result, preempted);
         } else {
@@ -181,18 +183,23 @@ static cvy_status run_train(const cli_command *command, int argc, char **argv)
     cli_options options = cli_options_init;
     cvy_parsed_options parsed[2] = {{.operands = 0}};
     cli_decision decision = {.strategy = ""};
+    cli_prediction prediction = {.kinds = 0};
     cvy_model *model = NULL;
     cvy_status status = read_line(command, argc, argv, &options, parsed, &decision);
     if (!parsed[0].help) {
         status = status == CVY_OK ? cvy_model_open(options.model, &model) : status;
         status = cli_decide_strategy(status, model, &options, &decision);
     }
+    if (status == CVY_OK && options.log_view) {
+        status = cli_predict(&options, &decision, &prediction);
+    }
     if (status == CVY_OK && !parsed[0].help) {
         cvy_memory_keep();
         options.train.stop = cli_catch_signals();
-        status = train_model(&options, model);
+        status = train_model(&options, model, &prediction);
     }
     cvy_model_destroy(&model);
+    cli_prediction_clear(&prediction);
     cli_decision_clear(&decision);
     cvy_parsed_options_clear(&parsed[0]);
     cvy_parsed_options_clear(&parsed[1]);

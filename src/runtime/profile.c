@@ -91,6 +91,7 @@ static cvy_status sum_own(const cvy_session *session, unsigned schedules, const 
         }
     }
     for (int i = 0; i < t->rows; i++) {
+        t->row[i].rank = cvy_comm_rank(session->comm);
         t->row[i].ranks = 1;
         t->row[i].least_s = t->row[i].seconds;
     }

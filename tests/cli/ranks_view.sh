@@ -2,6 +2,15 @@
 # What two ranks tell of their time: convoy bench and --log-view. The arguments are the program and mpiexec.
 . "$(dirname "$0")/setup.sh"
 launch="$2 -n 2 $convoy"
+cat >plain.yaml <<'MACHINE'
+name: plain
+summary: "a flop takes a nanosecond, a message a millisecond and a microsecond for each byte"
+devices-per-node: {value: 2, source: "a test"}
+device: {name: plain, source: "a test", cores: 1, vector-bits: 256, memory: 16 GiB, memory-bandwidth: 1 TB/s,
+  peak: {fp32: 1 GFLOP/s, source: "a test"}}
+links:
+  - {name: wire, connects: device, endpoints: 2, latency: 1 ms, bandwidth: 1 MB/s, ports: 1, source: "a test"}
+MACHINE
 
 # Keys are those of the contract; parts of an iteration are of one rank, and no longer than the iteration.
 # lenet5 has 431,080 parameters: their gradients are 1,724,320 bytes, and travel with their padding, less than a tenth.
@@ -21,12 +30,13 @@ gradients = steps["all-reduce gradients over sample"]
 assert gradients["calls"] == 4 and 1 <= gradients["bytes"] / (4 * 1724320) < 1.1, gradients
 for row in answer["steps"]:
     assert row["ranks"] == 2 and 0 <= row["least_s"] <= row["seconds"], row
+    assert "predicted_s" not in row, row # no machine was named
 PY
 
 # Ranks of a pipeline have kinds of their own: rows are of both, each with as many ranks as have it.
 # Between the stages of lenet5 under this strategy a message goes each way in each iteration.
 expect 0 $launch bench lenet5 --batch 8/rank --threads 1 --layout rule --iterations 3 --warmup 0 --json \
-    --strategy pipeline
+    --strategy pipeline --machine ./plain.yaml
 python3 - <<'PY' || fail "stages do not tell their own kinds of steps"
 import json
 steps = {row["step"]: row for row in json.loads(open("out").read())["steps"]}
@@ -35,19 +45,41 @@ for name in ("send to the next stage", "receive from the stage before", "send to
     assert steps[name]["calls"] == 3 and steps[name]["ranks"] == 1, (name, steps.get(name))
 assert steps["softmax-cross-entropy forward"]["ranks"] == 1, steps
 assert steps["send to the next stage"]["bytes"] > 0 and steps["receive from the stage before"]["bytes"] == 0, steps
-assert "batch" in steps and "convolution forward" in steps, list(steps)
+assert "batch" in steps, list(steps)
+
+# What was predicted, by hand. Both convolutions are on the first stage: a multiplication and an addition for each
+# weight, and one for the bias, at 20 x 24 x 24 and 50 x 8 x 8 outputs of 16 samples, at a flop a nanosecond. The
+# outputs of the second, floats, go to the next stage; their gradients come back. Receiving takes the sender's time.
+flop = 16 * (20 * 24 * 24 * (2 * 25 + 1) + 50 * 8 * 8 * (2 * 20 * 25 + 1))
+assert steps["convolution forward"]["calls"] == 6, steps["convolution forward"]
+message_s = 1e-3 + 16 * 50 * 8 * 8 * 4 * 1e-6
+for name, expected in (("convolution forward", 3 * flop * 1e-9), ("send to the next stage", 3 * message_s),
+                       ("send to the stage before", 3 * message_s)):
+    assert abs(steps[name]["predicted_s"] / expected - 1) < 1e-3, (name, expected, steps[name])
+for name in ("receive from the stage before", "receive from the next stage", "batch"):
+    assert "predicted_s" not in steps[name], steps[name]
 PY
 
-# The table of a training stays within 100 columns, and shows how ranks differ.
+# The table of a training stays within 100 columns, and shows how ranks differ, and what was predicted.
 expect 0 $launch train lenet5 --data digits --train-samples 64 --test-samples 16 --batch 16 --steps 2 --threads 1 \
-    --layout rule --strategy height=2 --log-view --timeline trace.json
+    --layout rule --strategy height=2 --log-view --timeline trace.json --machine ./plain.yaml
 has out "x min"
 has out "halo over height"
 has out "halo of gradients over height"
 has out "all-reduce gradients over height"
+awk '/ predict\. / { at = index($0, "predict.") }
+    /^(halo over|convolution forward|all-reduce gradients)/ { found += at && substr($0, at, 8) + 0 > 0 }
+    END { exit found != 3 }' out || fail "kinds of steps have no prediction: $(cat out)"
 awk 'length($0) > 100 { bad = 1 } END { exit bad }' out || fail "a line is wider than 100 columns: $(cat out)"
 python3 -c '
 import json
 names = {event["name"] for event in json.load(open("trace.json"))}
 assert "gradient_exchange" in names and "conv2 halo" in names, sorted(names)' || fail "communication has other names"
+
+# A machine that has too few devices is told before the run; what cannot be cut so is, too.
+expect 2 $launch bench lenet5 --batch 8 --threads 1 --log-view --machine cpu-2core
+has err "error: 2 ranks: machine cpu-2core has 1 device"
+expect 4 $launch bench lenet5 --batch 8 --threads 1 --log-view --machine ./plain.yaml \
+    --strategy pipeline,micro-batches=16
+has err "nothing is predicted: on plain: "
 finish

@@ -143,6 +143,31 @@ grep -q '"step":"batch","algorithm":"","calls":3,' out || fail "calls of steps: 
 expect 0 "$convoy" bench lenet5 --batch 8 --threads 1 --warmup 0 --iterations 1 --json --primitives
 near "$(sum floor_s)" "$(figure primitives_floor_s)" 1e-4 "floors of steps by primitives"
 
+# predictions stand beside seconds where a machine is named, by the line or a plan: at a flop a nanosecond by hand, at
+# 20 x 24 x 24 and 50 x 8 x 8 outputs of two operations a weight and one for the bias, 3 iterations of 8 samples
+cat >plain.yaml <<'MACHINE'
+name: plain
+summary: "a flop takes a nanosecond"
+device: {name: plain, source: "a test", cores: 1, vector-bits: 256, memory: 16 GiB, memory-bandwidth: 1 TB/s,
+  peak: {fp32: 1 GFLOP/s, source: "a test"}}
+MACHINE
+forward_s=$(awk 'BEGIN { print 3 * 8 * (20 * 24 * 24 * (2 * 25 + 1) + 50 * 8 * 8 * (2 * 20 * 25 + 1)) * 1e-9 }')
+predicted() {
+    grep -o '"step":"convolution forward"[^}]*' out | grep -oE '"predicted_s":[-+0-9.e]+' | cut -d: -f2
+}
+few="--threads 1 --warmup 0 --iterations 3 --layout rule"
+expect 0 "$convoy" bench lenet5 --batch 8 $few --json --machine ./plain.yaml
+near "$(predicted)" "$forward_s" 1e-3 "predicted seconds"
+expect 0 "$convoy" plan lenet5 --machine ./plain.yaml --ranks 1 --batch 8 --save plain-plan.yaml
+expect 0 "$convoy" bench --plan plain-plan.yaml $few --json
+near "$(predicted)" "$forward_s" 1e-3 "predicted seconds of a plan"
+expect 0 "$convoy" train lenet5 $small --steps 2 --layout rule --log-view --strategy auto
+has out "predict."
+expect 0 "$convoy" train lenet5 $small --steps 2 --layout rule --log-view
+grep -qF "predict." out && fail "something was predicted for no machine: $(cat out)"
+expect 2 "$convoy" train lenet5 $small --log-view --machine no-such
+has err "no-such"
+
 # what was measured is remembered in the folder that is asked for, or nowhere
 [ -n "$(ls "$XDG_CACHE_HOME"/convoy/plan-*.yaml)" ] || fail "nothing was remembered"
 expect 0 "$convoy" bench lenet5 --batch 7 --threads 1 --warmup 0 --iterations 1 --cache elsewhere

@@ -1,0 +1,41 @@
+/* What the oracle says that a run takes, kind of step by kind of step, to stand beside what a clock says. */
+#ifndef CVY_CLI_PREDICT_H
+#define CVY_CLI_PREDICT_H
+
+#include "cli/decide.h"
+#include "plan/step_kind.h"
+
+/** A kind of step on the slowest rank of a stage, in an iteration. */
+typedef struct cli_predicted_kind {
+    char name[CVY_STEP_KIND_TEXT];
+    int stage;
+    double calls, seconds; /**< seconds of all calls */
+} cli_predicted_kind;
+
+/** All kinds, of all stages; empty where nothing was predicted. */
+typedef struct cli_prediction {
+    cvy_mesh mesh;
+    int kinds;
+    cli_predicted_kind *kind;
+} cli_prediction;
+
+/**
+ * Predict a run whose options are whole: on the machine of the line, else of its plan file, else that `--strategy auto`
+ * has reckoned with. Without any, and where the machine's software has no schedule for the strategy, which is told,
+ * nothing is predicted. The first rank does it for all. Collective.
+ *
+ * @param[out] prediction_out  empty on ranks that do not speak; released with cli_prediction_clear(), on failure too
+ * @retval CVY_ERR_INPUT       the machine is not known, is wrong, or has fewer devices than the run has ranks
+ * @retval CVY_ERR_MEMORY
+ */
+cvy_status cli_predict(const cli_options *options, const cli_decision *decision, cli_prediction *prediction_out);
+
+/**
+ * Write `predicted_s` of rows: as many calls as were measured, each of the mean predicted seconds of a call of that
+ * kind on the stage of the row's rank. Rows of kinds that the prediction has not, or gives no time, stay as they are.
+ */
+void cli_predict_rows(const cli_prediction *prediction, cvy_profile_row *row, int rows);
+
+void cli_prediction_clear(cli_prediction *prediction);
+
+#endif
