@@ -1,6 +1,6 @@
 /*
  * Whole trainings on the ranks that there are, and the same by one rank alone, in double: a net so small that the plain
- * kernels train it in a moment.
+ * kernels train it in a moment. And trainings whose iterations a test walks itself.
  */
 #ifndef CVY_TESTS_RANK_TRAININGS_H
 #define CVY_TESTS_RANK_TRAININGS_H
@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "convoy/train.h"
 #include "model/model.h"
+#include "runtime/session.h"
 
 enum { MOST_STEPS = 32, MOST_EPOCHS = 4 };
 
@@ -94,6 +95,53 @@ static inline void train_alone(const cvy_model *model, const cvy_train_options *
     alone.comm = NULL;
     alone.strategy = NULL;
     train(model, &alone, t);
+}
+
+/* A training whose iterations a test makes itself. */
+typedef struct walk {
+    cvy_session session;
+    const cvy_train_options *options;
+    cvy_loader *loader;
+    int64_t step;
+} walk;
+
+static inline void open_walk(const cvy_model *model, const cvy_train_options *options, walk *w)
+{
+    *w = (walk){.options = options};
+    CHECK(cvy_session_open(model, options, NULL, true, true, &w->session) == CVY_OK);
+    CHECK(cvy_executor_initialise(w->session.executor, options->seed) == CVY_OK);
+    CHECK(cvy_session_loader(&w->session, options, CVY_SPLIT_TRAIN, &w->loader) == CVY_OK);
+}
+
+/* Train on whole batches, from the first samples on again where they end; returns the last loss. */
+static inline double walk_on(walk *w, int64_t steps)
+{
+    int64_t batches = cvy_data_get_info(w->session.data)->count[CVY_SPLIT_TRAIN] / w->options->batch;
+    cvy_executor_result result = {0};
+    for (int64_t i = 0; i < steps; i++, w->step++) {
+        cvy_batch batch;
+        if (w->step % batches == 0) {
+            cvy_loader_stop(w->loader);
+            CHECK(cvy_loader_start(w->loader, (uint32_t)(w->step / batches), 0) == CVY_OK);
+        }
+        CHECK(cvy_loader_next(w->loader, &batch) == CVY_OK);
+        cvy_executor_batch view = {.x = batch.x, .label = batch.label, .samples = batch.own};
+        cvy_run run = {.seed = w->options->seed,
+                       .step = w->step,
+                       .samples = w->options->batch,
+                       .loss_scale = 1.0 / (double)w->options->batch,
+                       .learning_rate = w->options->learning_rate,
+                       .update = w->step + 1};
+        CHECK(cvy_executor_run(w->session.executor, CVY_SCHEDULE_TRAIN, &view, &run, &result) == CVY_OK);
+        cvy_loader_release(w->loader, &batch);
+    }
+    return result.loss;
+}
+
+static inline void close_walk(walk *w)
+{
+    cvy_loader_destroy(&w->loader);
+    cvy_session_close(&w->session);
 }
 
 static inline bool is_near(double a, double b, double tolerance) { return fabs(a - b) <= tolerance * fabs(b); }
