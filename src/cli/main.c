@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/patience.h"
 #include "cli/ranks.h"
 #include "cli/terminal.h"
 #include "convoy/version.h"
@@ -89,7 +90,9 @@ static void fill_closed_streams(void)
 int main(int argc, char **argv)
 {
     fill_closed_streams();
+    cli_patience_begin(argc, argv);
     cvy_status status = cli_ranks_join();
+    cli_patience_end();
     status = status == CVY_OK ? run(argc, argv) : status;
     if (status == CVY_OK && (fflush(stdout) != 0 || ferror(stdout))) {
         status = cvy_fail(CVY_ERR_IO, "standard output: the result could not be written");
