@@ -93,6 +93,17 @@ def add_arguments(parser):
     parser.add_argument("--channels-last", action="store_true")
 
 
+def time_steps(step, args):
+    """Seconds of each step behind the warm-up."""
+    seconds = []
+    for i in range(-args.warmup, args.iterations):
+        start = time.perf_counter()
+        step()
+        if i >= 0:
+            seconds.append(time.perf_counter() - start)
+    return seconds
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     add_arguments(parser)
@@ -101,13 +112,7 @@ def main():
     require_fast_products()
     torch.set_num_threads(args.threads)
     step = make_training(args.model, args.batch, args.channels_last)
-    seconds = []
-    for i in range(-args.warmup, args.iterations):
-        start = time.perf_counter()
-        step()
-        if i >= 0:
-            seconds.append(time.perf_counter() - start)
-    median = statistics.median(seconds)
+    median = statistics.median(time_steps(step, args))
     print(json.dumps({"model": args.model, "global_batch": args.batch, "threads_per_rank": args.threads,
                       "iteration_s": median, "images_per_s": args.batch / median,
                       "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,

@@ -10,7 +10,6 @@ import os
 import resource
 import socket
 import statistics
-import time
 
 import torch
 import torch.distributed as dist
@@ -44,13 +43,7 @@ def train(rank, port, args):
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=args.ranks)
     batch = args.batch // args.ranks
     step = peer.make_training(args.model, batch, args.channels_last, torch.nn.parallel.DistributedDataParallel)
-    seconds = []
-    for i in range(-args.warmup, args.iterations):
-        start = time.perf_counter()
-        step()
-        if i >= 0:
-            seconds.append(time.perf_counter() - start)
-    median = statistics.median(largest(value) for value in seconds)
+    median = statistics.median(largest(value) for value in peer.time_steps(step, args))
     memory = largest(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
     if rank == 0:
         print(json.dumps({"model": args.model, "ranks": args.ranks, "global_batch": batch * args.ranks,

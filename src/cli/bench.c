@@ -103,23 +103,6 @@ static cvy_status measure(const cli_options *options, const cvy_model *model, cv
     return cvy_measure_throughput(model, &options->train, &observer, &effort, throughput_out);
 }
 
-/* From the line to options that are whole but for a strategy that is still to be found. */
-static cvy_status read_line(const cli_command *command, int argc, char **argv, cli_options *options,
-                            cvy_parsed_options *parsed, cli_decision *decision)
-{
-    CVY_TRY(cli_parse(command, argc, argv, options, parsed));
-    if (parsed->help) {
-        return CVY_OK;
-    }
-    CVY_TRY(cli_decide_plan(command, argc, argv, options, parsed, decision));
-    if (parsed->operands) {
-        options->model = parsed->operand[0];
-    }
-    CVY_REQUIRE(options->model, CVY_ERR_INPUT,
-                "convoy bench needs a model: convoy bench MODEL; see convoy model --list");
-    return CVY_OK;
-}
-
 static cvy_status bench_model(const cli_options *options, const cvy_model *model, const cli_prediction *prediction)
 {
     cvy_throughput throughput = {0};
@@ -142,7 +125,7 @@ static cvy_status run_bench(const cli_command *command, int argc, char **argv)
     cli_decision decision = {.strategy = ""};
     cli_prediction prediction = {.kinds = 0};
     cvy_model *model = NULL;
-    cvy_status status = read_line(command, argc, argv, &options, &parsed, &decision);
+    cvy_status status = cli_decide_line(command, argc, argv, &options, &parsed, &decision);
     if (!parsed.help) {
         status = status == CVY_OK ? cvy_model_open(options.model, &model) : status;
         status = cli_decide_strategy(status, model, &options, &decision);

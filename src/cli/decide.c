@@ -182,3 +182,19 @@ cvy_status cli_decide_strategy(cvy_status mine, const cvy_model *model, cli_opti
 }
 
 void cli_decision_clear(cli_decision *decision) { cvy_plan_file_clear(&decision->file); }
+
+cvy_status cli_decide_line(const cli_command *command, int argc, char **argv, cli_options *options,
+                           cvy_parsed_options *parsed, cli_decision *decision)
+{
+    CVY_TRY(cli_parse(command, argc, argv, options, parsed));
+    if (parsed->help) {
+        return CVY_OK;
+    }
+    CVY_TRY(cli_decide_plan(command, argc, argv, options, parsed, decision));
+    if (parsed->operands) {
+        options->model = parsed->operand[0];
+    }
+    CVY_REQUIRE(options->model, CVY_ERR_INPUT,
+                "convoy %s needs a model: convoy %s MODEL; see convoy model --list", command->name, command->name);
+    return CVY_OK;
+}

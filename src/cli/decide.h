@@ -53,4 +53,13 @@ void cli_decide_question(const cli_options *options, const char *strategy, char 
 
 void cli_decision_clear(cli_decision *decision);
 
+/**
+ * From the line of a command that takes a model and a plan file to options that are whole but for a strategy that is
+ * still to be found; or to help, which is printed: `help` of @p parsed then says that the command is done.
+ *
+ * @retval CVY_ERR_INPUT as cli_parse() and cli_decide_plan() say, or no model
+ */
+cvy_status cli_decide_line(const cli_command *command, int argc, char **argv, cli_options *options,
+                           cvy_parsed_options *parsed, cli_decision *decision);
+
 #endif

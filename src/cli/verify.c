@@ -96,30 +96,13 @@ static cvy_status verify_model(const cli_options *options, const cvy_model *mode
     return status;
 }
 
-/* From the line to options that are whole but for a strategy that is still to be found. */
-static cvy_status read_line(const cli_command *command, int argc, char **argv, cli_options *options,
-                            cvy_parsed_options *parsed, cli_decision *decision)
-{
-    CVY_TRY(cli_parse(command, argc, argv, options, parsed));
-    if (parsed->help) {
-        return CVY_OK;
-    }
-    CVY_TRY(cli_decide_plan(command, argc, argv, options, parsed, decision));
-    if (parsed->operands) {
-        options->model = parsed->operand[0];
-    }
-    CVY_REQUIRE(options->model, CVY_ERR_INPUT,
-                "convoy verify needs a model: convoy verify MODEL --strategy STRATEGY; see convoy model --list");
-    return CVY_OK;
-}
-
 static cvy_status run_verify(const cli_command *command, int argc, char **argv)
 {
     cli_options options = cli_options_init;
     cvy_parsed_options parsed = {.operands = 0};
     cli_decision decision = {.strategy = ""};
     cvy_model *model = NULL;
-    cvy_status status = read_line(command, argc, argv, &options, &parsed, &decision);
+    cvy_status status = cli_decide_line(command, argc, argv, &options, &parsed, &decision);
     if (!parsed.help) {
         status = status == CVY_OK ? cvy_model_open(options.model, &model) : status;
         status = cli_decide_strategy(status, model, &options, &decision);
