@@ -38,6 +38,9 @@ endforeach()
 # The program on many ranks: one line, read by all, answered by the first.
 add_ranks_test(cli/verify 2 $<TARGET_FILE:convoy-cli> verify lenet5 --strategy filter --double --batch 4 --steps 1)
 
+# A program of which one rank fails as no user can ask for, beside the tests that start it: those of faults, below.
+add_ranks_program(ranks_faulty ranks/faulty.c "convoy;${CONVOY_LIBRARIES}")
+
 # tests/cli/ranks_*.sh starts the program on several ranks itself.
 file(GLOB ranks_scripts CONFIGURE_DEPENDS cli/ranks_*.sh)
 foreach(script ${ranks_scripts})

@@ -68,9 +68,13 @@ int cvy_comm_ranks(const cvy_comm *comm) { return comm ? comm->kind->ranks(comm-
 
 int64_t cvy_comm_moved_bytes(const cvy_comm *comm) { return comm->moved_bytes; }
 
-static cvy_status wrap_group(const cvy_comm *comm, void *state, cvy_comm **group_out)
+/* Wrap what a split gave, or failed to. */
+static cvy_status wrap_group(const cvy_comm *comm, cvy_status status, void *state, cvy_comm **group_out)
 {
-    CVY_TRY(wrap(comm->kind, state, group_out));
+    status = status == CVY_OK ? wrap(comm->kind, state, group_out) : status;
+    if (status != CVY_OK) {
+        return cvy_comm_lose(comm, status);
+    }
     (*group_out)->lose = comm->lose;
     (*group_out)->lose_context = comm->lose_context;
     return CVY_OK;
@@ -79,22 +83,31 @@ static cvy_status wrap_group(const cvy_comm *comm, void *state, cvy_comm **group
 cvy_status cvy_comm_split(cvy_comm *comm, int color, int key, cvy_comm **group_out)
 {
     CVY_REQUIRE(color >= 0, CVY_ERR_ARG, "a group's color must be at least 0, got %d", color);
-    void *state;
-    CVY_TRY(comm->kind->split(comm->state, color, key, &state));
-    return wrap_group(comm, state, group_out);
+    void *state = NULL;
+    cvy_status status = comm->kind->split(comm->state, color, key, &state);
+    return wrap_group(comm, status, state, group_out);
 }
 
 cvy_status cvy_comm_split_node(cvy_comm *comm, cvy_comm **group_out)
 {
-    void *state;
-    CVY_TRY(comm->kind->split_node(comm->state, &state));
-    return wrap_group(comm, state, group_out);
+    void *state = NULL;
+    cvy_status status = comm->kind->split_node(comm->state, &state);
+    return wrap_group(comm, status, state, group_out);
 }
 
-void cvy_comm_on_loss(cvy_comm *comm, void (*handle)(void *context, const char *words), void *context)
+void cvy_comm_on_loss(cvy_comm *comm, void (*handle)(void *context, cvy_status status, const char *words),
+                      void *context)
 {
     comm->lose = handle;
     comm->lose_context = context;
+}
+
+cvy_status cvy_comm_lose(const cvy_comm *comm, cvy_status status)
+{
+    if (comm->lose) {
+        comm->lose(comm->lose_context, status, cvy_error_message());
+    }
+    return status;
 }
 
 void cvy_comm_abandon(cvy_comm *comm, int exit_code)
@@ -117,9 +130,7 @@ static cvy_status run_once(cvy_comm *comm, const cvy_transfer_spec *spec)
     cvy_transfer *transfer = NULL;
     cvy_activity before = cvy_pulse_exchange(-1, names[spec->kind]);
     cvy_status status = cvy_transfer_create(comm, spec, &transfer);
-    if (status == CVY_OK) {
-        status = cvy_transfer_run(transfer);
-    }
+    status = status == CVY_OK ? cvy_transfer_run(transfer) : cvy_comm_lose(comm, status);
     cvy_transfer_destroy(&transfer);
     cvy_pulse_set(before);
     return status;
@@ -142,7 +153,7 @@ cvy_status cvy_comm_gather_bytes(cvy_comm *comm, const void *mine, int64_t bytes
     int ranks = cvy_comm_ranks(comm);
     int64_t *count = cvy_calloc((size_t)ranks, sizeof *count);
     if (!count) {
-        return CVY_ERR_MEMORY;
+        return cvy_comm_lose(comm, CVY_ERR_MEMORY);
     }
     for (int i = 0; i < ranks; i++) {
         count[i] = bytes;

@@ -108,12 +108,15 @@ void cvy_comm_abandon(cvy_comm *comm, int exit_code);
 cvy_status cvy_comm_meet(cvy_comm *comm, double timeout_s);
 
 /**
- * Say what is to happen where a transfer fails in the library that moves it: it is told the words of the failure,
- * before the transfer returns, and may end the process. Groups that are split off afterwards have it, too.
+ * Say what is to happen where this rank fails in what others wait for, so that it cannot be agreed on: a transfer in the
+ * library that moves it (CVY_ERR_RANK), memory for one of those that set-up makes in one call, or for a group. It is
+ * told the status and the words of the failure, before the call returns, and may end the process. Groups that are split
+ * off afterwards have it, too.
  *
  * @param[in] handle NULL: nothing
  */
-void cvy_comm_on_loss(cvy_comm *comm, void (*handle)(void *context, const char *words), void *context);
+void cvy_comm_on_loss(cvy_comm *comm, void (*handle)(void *context, cvy_status status, const char *words),
+                      void *context);
 
 /* ---- transfers ---- */
 

@@ -88,11 +88,7 @@ void cvy_transfer_destroy(cvy_transfer **transfer)
 /* What fails here fails for one rank, while the others wait: whoever watches the run hears of it at once. */
 static cvy_status see(const cvy_transfer *transfer, cvy_status status)
 {
-    const cvy_comm *comm = transfer->comm;
-    if (status == CVY_ERR_RANK && comm->lose) {
-        comm->lose(comm->lose_context, cvy_error_message());
-    }
-    return status;
+    return status == CVY_ERR_RANK ? cvy_comm_lose(transfer->comm, status) : status;
 }
 
 cvy_status cvy_transfer_run(cvy_transfer *transfer)

@@ -6,6 +6,7 @@
 #include "comm/watch.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -159,15 +160,30 @@ static cvy_status start_thread(cvy_watch *watch)
     return CVY_OK;
 }
 
+/* Wake the thread, which has been told something, and see it end. */
+static void join_thread(cvy_watch *watch)
+{
+    uint64_t one = 1;
+    ssize_t written = write(watch->wake, &one, sizeof one);
+    (void)written; /* it wakes by itself, a beat later */
+    pthread_join(watch->thread, NULL);
+    watch->running = false;
+}
+
 static void stop_thread(cvy_watch *watch)
 {
     if (watch->running) {
-        uint64_t one = 1;
         atomic_store(&watch->leaving, true);
-        ssize_t written = write(watch->wake, &one, sizeof one);
-        (void)written; /* it wakes by itself, a beat later */
-        pthread_join(watch->thread, NULL);
-        watch->running = false;
+        join_thread(watch);
+    }
+}
+
+void cvy_watch_fail(cvy_watch *watch, cvy_status status, const char *text)
+{
+    if (watch->running) {
+        snprintf(watch->words, sizeof watch->words, "%s", text);
+        atomic_store(&watch->failed, (int)status);
+        join_thread(watch);
     }
 }
 
@@ -225,7 +241,7 @@ cvy_status cvy_watch_stop(cvy_watch **watch)
         stop_thread(*watch);
         cvy_pulse_set(before);
         if ((*watch)->phase == CVY_WATCH_STOPPED) {
-            status = cvy_fail(CVY_ERR_RANK, "%s", (*watch)->text);
+            status = cvy_fail((*watch)->status, "%s", (*watch)->text);
         }
         release(watch);
     }

@@ -6,7 +6,8 @@
  *   - a process of which nothing was heard for the time-out: it was stopped, or its node hangs;
  *   - a rank that others wait for and that has not beaten for the time-out, and what it is at;
  *   - ranks that all wait, and the one that is behind;
- *   - a rank that has left while others wait for it.
+ *   - a rank that has left while others wait for it;
+ *   - a rank that says that it has failed where it cannot be agreed on.
  *
  * Then all ranks are ended, and one of them says why. Time in which the watch itself did not run does not count: where
  * a laptop sleeps, or all processes are stopped in a debugger, nothing is found.
@@ -20,8 +21,8 @@
 
 /** Why the run ends. */
 typedef struct cvy_watch_end {
-    cvy_status status; /**< CVY_ERR_RANK */
-    int rank;          /**< the one that was lost or late */
+    cvy_status status; /**< CVY_ERR_RANK, or what a rank has said of itself */
+    int rank;          /**< the one that was lost or late, or has failed */
     bool speaks;       /**< whether this process is the one that says so; of all, one does */
     const char *text;  /**< "rank 2 did not come to exchange 183 (all-reduce over sample) within 5 min: it is …" */
 } cvy_watch_end;
@@ -58,10 +59,19 @@ typedef struct cvy_watch cvy_watch;
 cvy_status cvy_watch_start(cvy_comm *comm, const cvy_watch_options *options, cvy_watch **watch_out);
 
 /**
+ * End the run, since this rank has failed in what the others wait for: one of all ranks says @p text, and all end with
+ * the status. Not collective; from the thread that works. Returns only where cvy_watch_options.abandon does.
+ *
+ * @param[in] status any but CVY_OK
+ * @param[in] text   "rank 2: no memory for 1 objects of 24 bytes"; what does not fit into CVY_WATCH_TEXT is cut off
+ */
+void cvy_watch_fail(cvy_watch *watch, cvy_status status, const char *text);
+
+/**
  * Leave in good order, release, and set to NULL; NULL is fine. Collective: waits until all ranks leave. A rank that
  * leaves while the others wait for it in an exchange is found by the watch.
  *
- * @retval CVY_ERR_RANK the run was to end, and nobody ended this process; worded as in cvy_watch_end
+ * @retval CVY_ERR_RANK the run was to end, and nobody ended this process; worded as in cvy_watch_end, whose status it is
  */
 cvy_status cvy_watch_stop(cvy_watch **watch);
 

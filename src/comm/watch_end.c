@@ -29,7 +29,7 @@ static void flush_all(cvy_watch *watch)
     }
 }
 
-void cvy_watch_end_run(cvy_watch *watch, cvy_status status, bool speaks, const cvy_watch_link *from)
+void cvy_watch_end_run(cvy_watch *watch, bool speaks, const cvy_watch_link *from)
 {
     if (watch->phase == CVY_WATCH_STOPPED || watch->phase == CVY_WATCH_LEFT) {
         return;
@@ -38,32 +38,34 @@ void cvy_watch_end_run(cvy_watch *watch, cvy_status status, bool speaks, const c
     for (int i = 0; i < watch->links; i++) {
         if (&watch->link[i] != from) {
             cvy_watch_message stop = cvy_watch_say(watch, CVY_WATCH_STOP, watch->link[i].peer);
-            stop.status = (int32_t)status;
+            stop.status = (int32_t)watch->status;
             stop.rank = watch->blamed;
             memcpy(stop.text, watch->text, sizeof stop.text);
             cvy_watch_link_send(&watch->link[i], &stop);
         }
     }
     flush_all(watch);
-    cvy_watch_end end = {.status = status, .rank = watch->blamed, .speaks = speaks, .text = watch->text};
+    cvy_watch_end end = {.status = watch->status, .rank = watch->blamed, .speaks = speaks, .text = watch->text};
     if (watch->options.abandon) {
         watch->options.abandon(watch->options.context, &end);
     }
-    watch->ranks.abandon(watch->ranks.context, cvy_status_exit_code(status));
+    watch->ranks.abandon(watch->ranks.context, cvy_status_exit_code(watch->status));
 }
 
-void cvy_watch_find(cvy_watch *watch, int rank, const char *text)
+void cvy_watch_find(cvy_watch *watch, int rank, cvy_status status, const char *text)
 {
     if (watch->phase != CVY_WATCH_WATCHING) {
         return; /* the first cause is the one that counts */
     }
     watch->blamed = rank;
+    watch->status = status;
     snprintf(watch->text, sizeof watch->text, "%s", text);
     cvy_watch_message lost = cvy_watch_say(watch, CVY_WATCH_LOST, watch->above);
     lost.rank = rank;
+    lost.status = (int32_t)status;
     memcpy(lost.text, watch->text, sizeof lost.text);
     if (watch->above < 0 || !cvy_watch_link_send(&watch->link[0], &lost)) {
-        cvy_watch_end_run(watch, CVY_ERR_RANK, true, NULL);
+        cvy_watch_end_run(watch, true, NULL);
         return;
     }
     watch->phase = CVY_WATCH_TOLD;
@@ -75,10 +77,11 @@ static void lose_above(cvy_watch *watch, const char *text)
 {
     if (watch->phase == CVY_WATCH_WATCHING) {
         watch->blamed = watch->above;
+        watch->status = CVY_ERR_RANK;
         snprintf(watch->text, sizeof watch->text, "%s", text);
     }
     if (watch->above == 0 && watch->heir == watch->ranks.rank) {
-        cvy_watch_end_run(watch, CVY_ERR_RANK, true, NULL);
+        cvy_watch_end_run(watch, true, NULL);
     } else {
         watch->phase = CVY_WATCH_CUT_OFF;
         watch->decide_s = watch->clock_s + answer_s + 2 * watch->interval_s;
@@ -95,7 +98,7 @@ void cvy_watch_lose(cvy_watch *watch, cvy_watch_link *link, const char *cause)
     if (link == &watch->link[0]) {
         lose_above(watch, text);
     } else {
-        cvy_watch_find(watch, link->peer, text);
+        cvy_watch_find(watch, link->peer, CVY_ERR_RANK, text);
     }
 }
 
@@ -103,7 +106,7 @@ void cvy_watch_decide(cvy_watch *watch)
 {
     bool undecided = watch->phase == CVY_WATCH_TOLD || watch->phase == CVY_WATCH_CUT_OFF;
     if (undecided && watch->clock_s >= watch->decide_s) {
-        cvy_watch_end_run(watch, CVY_ERR_RANK, watch->phase == CVY_WATCH_TOLD, NULL);
+        cvy_watch_end_run(watch, watch->phase == CVY_WATCH_TOLD, NULL);
     }
 }
 

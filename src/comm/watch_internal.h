@@ -14,7 +14,7 @@
 typedef enum cvy_watch_word {
     CVY_WATCH_HELLO = 1, /**< from whom to whom: the first each way */
     CVY_WATCH_BEAT,      /**< `own`, and up the tree `report` of all below */
-    CVY_WATCH_LOST,      /**< up: `rank` is to blame, `text`; to the one at the top, which decides */
+    CVY_WATCH_LOST,      /**< up: `rank` is to blame, `status`, `text`; to the one at the top, which decides */
     CVY_WATCH_STOP,      /**< everywhere: the run ends */
     CVY_WATCH_DONE,      /**< up: all of this part of the tree have left */
     CVY_WATCH_BYE,       /**< down: all have left */
@@ -27,7 +27,7 @@ typedef struct cvy_watch_message {
     int32_t word;
     int32_t from, to;
     int32_t rank;
-    int32_t status; /**< of a stop */
+    int32_t status; /**< of an end */
     cvy_watch_standing own;
     cvy_watch_report report;
     char text[CVY_WATCH_TEXT];
@@ -125,6 +125,8 @@ struct cvy_watch {
     pthread_mutex_t gate; /**< held by cvy_watch_start() until all ranks have agreed that the thread is to run */
     bool running;
     atomic_bool leaving;
+    atomic_int failed; /**< what this rank says of itself, a cvy_status, in `words` */
+    char words[CVY_WATCH_TEXT];
 
     /* the thread's own */
     double clock_s;       /**< seconds in which the watch ran */
@@ -136,6 +138,7 @@ struct cvy_watch {
     cvy_watch_phase phase;
     bool said_done;
     int blamed;
+    cvy_status status;
     char text[CVY_WATCH_TEXT]; /**< what was found first */
 };
 
@@ -153,9 +156,9 @@ cvy_watch_message cvy_watch_say(const cvy_watch *watch, cvy_watch_word word, int
 void *cvy_watch_run(void *watch);
 
 /** What the thread does about what it finds and hears of an end (watch_end.c). */
-void cvy_watch_find(cvy_watch *watch, int rank, const char *text);
+void cvy_watch_find(cvy_watch *watch, int rank, cvy_status status, const char *text);
 void cvy_watch_lose(cvy_watch *watch, cvy_watch_link *link, const char *cause);
-void cvy_watch_end_run(cvy_watch *watch, cvy_status status, bool speaks, const cvy_watch_link *from);
+void cvy_watch_end_run(cvy_watch *watch, bool speaks, const cvy_watch_link *from);
 void cvy_watch_leave(cvy_watch *watch);
 void cvy_watch_decide(cvy_watch *watch);
 

@@ -72,7 +72,7 @@ static void beat(cvy_watch *watch)
         blamed = cvy_watch_judge(&report, watch->ranks.ranks, to_ms(watch->options.timeout_s), text);
     }
     if (blamed >= 0) {
-        cvy_watch_find(watch, blamed, text);
+        cvy_watch_find(watch, blamed, CVY_ERR_RANK, text);
     }
 }
 
@@ -85,6 +85,12 @@ static void hear_beat(cvy_watch *watch, cvy_watch_link *link, cvy_watch_message 
     }
 }
 
+/* A status that came from outside. */
+static cvy_status take_status(int32_t status)
+{
+    return cvy_status_exit_code((cvy_status)status) > 0 ? (cvy_status)status : CVY_ERR_RANK;
+}
+
 static void hear_bad_news(cvy_watch *watch, const cvy_watch_link *link, cvy_watch_message *message)
 {
     message->text[sizeof message->text - 1] = '\0';
@@ -95,11 +101,12 @@ static void hear_bad_news(cvy_watch *watch, const cvy_watch_link *link, cvy_watc
         return;
     }
     if (message->word == CVY_WATCH_LOST) {
-        cvy_watch_find(watch, message->rank, message->text);
+        cvy_watch_find(watch, message->rank, take_status(message->status), message->text);
     } else {
         watch->blamed = message->rank;
+        watch->status = take_status(message->status);
         memcpy(watch->text, message->text, sizeof watch->text);
-        cvy_watch_end_run(watch, CVY_ERR_RANK, false, link);
+        cvy_watch_end_run(watch, false, link);
     }
 }
 
@@ -159,7 +166,7 @@ static void wait_for_news(const cvy_watch *watch, struct pollfd *wait)
     for (int i = 0; i < watch->links; i++) {
         wait[i] = (struct pollfd){.fd = watch->link[i].descriptor, .events = POLLIN};
     }
-    bool woken = atomic_load(&watch->leaving); /* once is enough */
+    bool woken = atomic_load(&watch->leaving) || atomic_load(&watch->failed) != CVY_OK; /* once is enough */
     wait[watch->links] = (struct pollfd){.fd = woken ? -1 : watch->wake, .events = POLLIN};
     double left_s = watch->next_beat_s - watch->clock_s;
     poll(wait, (nfds_t)watch->links + 1, left_s > 0 ? (int)(1e3 * left_s) + 1 : 0);
@@ -174,6 +181,10 @@ static void take_turn(cvy_watch *watch)
         watch->next_beat_s = watch->clock_s + watch->interval_s;
         beat(watch);
         miss_silent(watch);
+    }
+    cvy_status failed = (cvy_status)atomic_load(&watch->failed);
+    if (failed != CVY_OK) {
+        cvy_watch_find(watch, watch->ranks.rank, failed, watch->words);
     }
     cvy_watch_leave(watch);
     cvy_watch_decide(watch);

@@ -43,7 +43,8 @@ typedef struct cvy_exchange_run {
 } cvy_exchange_run;
 
 /**
- * Bind a step to its memory. Collective over the group that it moves along.
+ * Bind a step to its memory. Collective over the group that it moves along: one that has failed before comes all the
+ * same. Where a member has no memory for it the others bind nothing and return CVY_OK; all agree when all is bound.
  *
  * @param[in]  site    its groups and memory outlive the run
  * @param[out] run_out released with cvy_exchange_clear(), on failure too

@@ -20,14 +20,19 @@ static cvy_status add_boxes(cvy_binding *b, int buffer, const cvy_region *mine, 
     return CVY_OK;
 }
 
-static cvy_status gather_members(cvy_binding *b)
+/* *met_out: whether all members could; one that could not tells all ranks, when everything is bound. */
+static cvy_status gather_members(cvy_binding *b, bool *met_out)
 {
     cvy_member mine = {cvy_region_of(cvy_binding_buffer(b, 0)), cvy_region_of(cvy_binding_buffer(b, 1))};
     b->member = cvy_calloc((size_t)b->ranks, sizeof *b->member);
     b->count = cvy_calloc((size_t)b->ranks, sizeof *b->count);
     b->taken = cvy_calloc((size_t)b->ranks, sizeof *b->taken);
-    if (!b->member || !b->count || !b->taken) {
-        return CVY_ERR_MEMORY;
+    int32_t met = b->member && b->count && b->taken;
+    cvy_status status = met ? CVY_OK : CVY_ERR_MEMORY;
+    CVY_TRY(cvy_comm_all_reduce(b->comm, &met, 1, CVY_I32, CVY_REDUCE_MIN));
+    *met_out = met;
+    if (!met) {
+        return status;
     }
     CVY_TRY(cvy_comm_gather_bytes(b->comm, &mine, sizeof mine, b->member));
     for (int i = 0; i < b->ranks; i++) {
@@ -206,7 +211,11 @@ cvy_status cvy_binding_bind_collective(cvy_binding *b)
     if (b->exchange->collective == CVY_COLLECTIVE_ALL_REDUCE) {
         return cvy_binding_access(b, 0) == CVY_ACCESS_UPDATE ? bind_sum(b) : bind_sum_into(b);
     }
-    CVY_TRY(gather_members(b));
+    bool met;
+    CVY_TRY(gather_members(b, &met));
+    if (!met) {
+        return CVY_OK;
+    }
     switch (b->exchange->collective) {
     case CVY_COLLECTIVE_ALL_GATHER: return bind_gather(b);
     case CVY_COLLECTIVE_REDUCE_SCATTER: return bind_scatter(b);

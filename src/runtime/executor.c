@@ -1,6 +1,7 @@
 /* Set-up of an executor: memory, kernels, communication, each bound to its place before the first step. */
 #include "runtime/executor.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/pulse.h"
@@ -60,16 +61,22 @@ static cvy_status bind_schedule(cvy_executor *e, cvy_schedule_kind kind)
 /* All ranks or none: what one of them cannot have, none has. */
 static cvy_status agree(cvy_executor *e, cvy_status mine) { return e->comm ? cvy_comm_agree(e->comm, mine) : mine; }
 
+/* Members of a group tell each other what they have while a step is bound: whoever fails comes to the others, too. */
 static cvy_status bind_exchanges(cvy_executor *e)
 {
+    char words[1024] = "";
+    cvy_status status = CVY_OK;
     for (int kind = 0; kind < CVY_SCHEDULE_COUNT; kind++) {
         for (int i = 0; i < e->plan->schedule[kind].steps; i++) {
-            if (e->plan->schedule[kind].step[i].exchange >= 0) {
-                CVY_TRY(cvy_executor_bind_exchange(e, (cvy_schedule_kind)kind, i));
+            bool exchanges = e->plan->schedule[kind].step[i].exchange >= 0;
+            cvy_status bound = exchanges ? cvy_executor_bind_exchange(e, (cvy_schedule_kind)kind, i) : CVY_OK;
+            if (bound != CVY_OK && status == CVY_OK) {
+                status = bound;
+                snprintf(words, sizeof words, "%s", cvy_error_message());
             }
         }
     }
-    return CVY_OK;
+    return status == CVY_OK ? CVY_OK : cvy_fail(status, "%s", words);
 }
 
 static cvy_status take_memory(cvy_executor *e)

@@ -110,11 +110,14 @@ cvy_status cvy_executor_bind_exchange(cvy_executor *e, cvy_schedule_kind kind, i
     for (int i = 0; i < step->uses && i < CVY_EXCHANGE_BUFFERS; i++) {
         site.memory[i] = cvy_executor_locate(e, s, s->use[step->first_use + i].buffer);
     }
+    cvy_exchange_run run;
+    cvy_status status = cvy_exchange_bind(&site, &run);
     bound->exchange = cvy_calloc(1, sizeof *bound->exchange);
     if (!bound->exchange) {
+        cvy_exchange_clear(&run);
         return CVY_ERR_MEMORY;
     }
-    cvy_status status = cvy_exchange_bind(&site, bound->exchange);
+    *bound->exchange = run;
     name_exchange(e, s, step, bound->exchange);
     const char *owner = step->layer >= 0 ? e->plan->model->layer[step->layer].name : "plan";
     return status == CVY_OK ? status : cvy_fail_within(status, "layer %s", owner);

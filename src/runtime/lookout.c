@@ -2,22 +2,28 @@
 #include "runtime/lookout.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/pulse.h"
 #include "runtime/alike.h"
 
+enum { OTHERS_S = 1 };
+
 /* May return where the caller's function does, and the library knows no way to end all ranks. */
-static void abandon(const cvy_lookout *lookout, const char *line)
+static void abandon(const cvy_lookout *lookout, cvy_status status, const char *line)
 {
-    int exit_code = cvy_status_exit_code(CVY_ERR_RANK);
+    int exit_code = cvy_status_exit_code(status);
     if (lookout->options->abandon) {
         lookout->options->abandon(lookout->options->abandon_context, line, exit_code);
     }
     cvy_comm_abandon(lookout->options->comm, exit_code);
 }
 
-static void handle_end(void *context, const cvy_watch_end *end) { abandon(context, end->speaks ? end->text : NULL); }
+static void handle_end(void *context, const cvy_watch_end *end)
+{
+    abandon(context, end->status, end->speaks ? end->text : NULL);
+}
 
 static void handle_warning(void *context, const char *text)
 {
@@ -27,12 +33,19 @@ static void handle_warning(void *context, const char *text)
     }
 }
 
-static void handle_loss(void *context, const char *words)
+/* That a transfer fails is mostly because another rank was lost, which the watch is about to find, and name. */
+static void handle_loss(void *context, cvy_status status, const char *words)
 {
     const cvy_lookout *lookout = context;
     char line[1024];
     snprintf(line, sizeof line, "rank %d: %s", cvy_comm_rank(lookout->options->comm), words);
-    abandon(lookout, line);
+    if (status == CVY_ERR_RANK) {
+        sleep(OTHERS_S);
+    }
+    if (lookout->watch) {
+        cvy_watch_fail(lookout->watch, status, line);
+    }
+    abandon(lookout, status, line);
 }
 
 cvy_status cvy_lookout_start(const cvy_model *model, const cvy_train_options *options,
@@ -45,7 +58,9 @@ cvy_status cvy_lookout_start(const cvy_model *model, const cvy_train_options *op
     }
     cvy_status status = cvy_comm_meet(comm, options->timeout_s);
     if (status == CVY_ERR_RANK) {
-        abandon(lookout, cvy_error_message());
+        abandon(lookout, status, cvy_error_message());
+    } else if (status != CVY_OK) {
+        handle_loss(lookout, status, cvy_error_message());
     }
     CVY_TRY(status);
     cvy_comm_on_loss(comm, handle_loss, lookout);
