@@ -100,6 +100,7 @@ static cvy_status measure(const cli_options *options, const cvy_model *model, cv
     const cvy_train_observer observer = {.context = &progress, .setup = handle_setup};
     cli_progress_init(options->quiet || options->json, &progress);
     const cvy_throughput_options effort = {options->warmup, options->iterations, options->primitives};
+    CVY_TRY(cli_ranks_unwatch(CVY_OK));
     return cvy_measure_throughput(model, &options->train, &observer, &effort, throughput_out);
 }
 

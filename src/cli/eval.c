@@ -14,6 +14,7 @@
 #include "cli/figures.h"
 #include "cli/json_output.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/signals.h"
 
 static void handle_progress(void *context, const cvy_train_progress *progress)
@@ -52,7 +53,8 @@ static cvy_status evaluate_model(const cli_options *options, const cvy_model *mo
     const cvy_train_observer observer = {.context = &progress, .progress = handle_progress};
     cvy_evaluation evaluation = {0};
     cli_progress_init(options->quiet, &progress);
-    cvy_status status = cvy_evaluate(model, options->checkpoint, &options->train, &observer, &evaluation);
+    cvy_status status = cli_ranks_unwatch(CVY_OK);
+    status = status == CVY_OK ? cvy_evaluate(model, options->checkpoint, &options->train, &observer, &evaluation) : status;
     cli_progress_clear(&progress);
     if (status == CVY_OK && options->json) {
         status = print_json(options, &evaluation);

@@ -40,6 +40,24 @@ static cvy_status fail_unknown(const char *name)
                    : cvy_fail(CVY_ERR_INPUT, "no command '%.60s'; see convoy help", name);
 }
 
+/* Ranks that have nothing to do wait for the first, for as long as it likes; the others are watched while they agree. */
+static cvy_status run_on_ranks(const cli_command *command, int argc, char **argv)
+{
+    cvy_status status = CVY_OK;
+    if (command->on_all_ranks) {
+        status = cli_ranks_watch(cli_patience_get_limit_s());
+    }
+    cli_patience_end();
+    if (status == CVY_OK && (command->on_all_ranks || cli_ranks_speak())) {
+        status = command->run(command, argc, argv);
+    }
+    if (command->on_all_ranks) {
+        status = cli_ranks_unwatch(status);
+        cli_patience_resume();
+    }
+    return status;
+}
+
 /* A command sees a line of its own: "convoy train" in place of the program's name. */
 static cvy_status run_command(const char *name, int argc, char **argv)
 {
@@ -50,7 +68,7 @@ static cvy_status run_command(const char *name, int argc, char **argv)
     }
     snprintf(program, sizeof program, "convoy %s", command->name);
     argv[0] = program;
-    return command->on_all_ranks || cli_ranks_speak() ? command->run(command, argc, argv) : CVY_OK;
+    return run_on_ranks(command, argc, argv);
 }
 
 static cvy_status run(int argc, char **argv)
@@ -92,7 +110,6 @@ int main(int argc, char **argv)
     fill_closed_streams();
     cli_patience_begin(argc, argv);
     cvy_status status = cli_ranks_join();
-    cli_patience_end();
     status = status == CVY_OK ? run(argc, argv) : status;
     if (status == CVY_OK && (fflush(stdout) != 0 || ferror(stdout))) {
         status = cvy_fail(CVY_ERR_IO, "standard output: the result could not be written");
@@ -103,5 +120,6 @@ int main(int argc, char **argv)
         cli_print_error(cvy_error_message());
     }
     cli_ranks_leave();
+    cli_patience_end();
     return cvy_status_exit_code(status);
 }

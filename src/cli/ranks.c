@@ -20,8 +20,12 @@ void cli_ranks_abandon(void *context, const char *line, int exit_code)
 
 #if CVY_HAVE_TRAIN
 #include "comm/comm.h"
+#include "runtime/lookout.h"
 
 static cvy_comm *comm;
+static cvy_train_options watched = CVY_TRAIN_OPTIONS_INIT;
+static cvy_lookout lookout;
+static bool watching;
 
 /* Standard output stays open, so that no other file takes its number. */
 static cvy_status fall_silent(void)
@@ -37,6 +41,22 @@ cvy_status cli_ranks_join(void)
 {
     CVY_TRY(cvy_comm_open(NULL, &comm));
     return cli_ranks_speak() ? CVY_OK : fall_silent();
+}
+
+cvy_status cli_ranks_watch(double timeout_s)
+{
+    watched.comm = comm;
+    watched.timeout_s = timeout_s;
+    watched.abandon = cli_ranks_abandon;
+    watching = cli_ranks_count() > 1;
+    return watching ? cvy_lookout_begin(&watched, NULL, &lookout) : CVY_OK;
+}
+
+cvy_status cli_ranks_unwatch(cvy_status status)
+{
+    bool was = watching;
+    watching = false;
+    return was ? cvy_lookout_stop(&lookout, status) : status;
 }
 
 void cli_ranks_leave(void) { cvy_comm_close(&comm); }
@@ -62,6 +82,14 @@ int cli_ranks_count(void) { return cvy_comm_ranks(comm); }
 bool cli_ranks_speak(void) { return cvy_comm_rank(comm) == 0; }
 #else
 cvy_status cli_ranks_join(void) { return CVY_OK; }
+
+cvy_status cli_ranks_watch(double timeout_s)
+{
+    (void)timeout_s;
+    return CVY_OK;
+}
+
+cvy_status cli_ranks_unwatch(cvy_status status) { return status; }
 
 void cli_ranks_leave(void) {}
 

@@ -13,6 +13,20 @@
 /** Join them; those behind the first fall silent. Collective. @retval CVY_ERR_RANK as cvy_comm_open() says */
 cvy_status cli_ranks_join(void);
 
+/**
+ * Watch them (comm/watch.h), while they read their options and agree on what to do. Collective.
+ *
+ * @param[in] timeout_s after which a rank that says nothing is lost
+ */
+cvy_status cli_ranks_watch(double timeout_s);
+
+/**
+ * Stop watching: the library does so from here on, or all is over. Fine where nobody watches. Collective.
+ *
+ * @return @p status with its words; where it is CVY_OK, what stopping says
+ */
+cvy_status cli_ranks_unwatch(cvy_status status);
+
 /** Leave; also where they were not joined. Collective. */
 void cli_ranks_leave(void);
 

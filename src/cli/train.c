@@ -77,7 +77,8 @@ static cvy_status train_model(const cli_options *options, const cvy_model *model
                                          .warning = handle_warning};
     cvy_train_result result = {0};
     cli_progress_init(options->quiet, &t.progress);
-    cvy_status status = cvy_train(model, &options->train, &observer, &result);
+    cvy_status status = cli_ranks_unwatch(CVY_OK);
+    status = status == CVY_OK ? cvy_train(model, &options->train, &observer, &result) : status;
     cli_progress_clear(&t.progress);
     if (status == CVY_PREEMPTED && t.saved != CVY_OK) {
         status = cvy_fail(t.saved, "%s: the configuration of the run could not be written", options->train.out);

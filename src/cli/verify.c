@@ -10,6 +10,7 @@
 #include "cli/decide.h"
 #include "cli/json_output.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 
 enum { SHORT_ROWS = 10 };
 
@@ -82,7 +83,8 @@ static cvy_status verify_model(const cli_options *options, const cvy_model *mode
     const cvy_train_observer observer = {.context = &progress, .setup = handle_setup};
     cvy_memory_keep();
     cli_progress_init(options->quiet || options->json, &progress);
-    cvy_status status = cvy_verify(model, &options->train, &options->verify, &observer, &v);
+    cvy_status status = cli_ranks_unwatch(CVY_OK);
+    status = status == CVY_OK ? cvy_verify(model, &options->train, &options->verify, &observer, &v) : status;
     if (status == CVY_OK && options->json) {
         status = print_json(options, &v);
     } else if (status == CVY_OK) {

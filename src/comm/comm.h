@@ -98,14 +98,15 @@ cvy_status cvy_comm_split_node(cvy_comm *comm, cvy_comm **group_out);
 void cvy_comm_abandon(cvy_comm *comm, int exit_code);
 
 /**
- * Wait until all ranks are here, which a rank that was stopped, or that does something else, is not. Collective; the
- * first thing that ranks do together.
+ * Wait until all ranks are here, which a rank that was stopped, or that does something else, is not; and collect as many
+ * bytes of each, in their order. Collective; for the first things that ranks do together, when nobody watches them.
  *
+ * @param[out] all_out  ranks * bytes; after CVY_ERR_RANK it must stay: what is under way may still write to it
  * @retval CVY_ERR_RANK ranks did not come within the time; they are named, by the first rank if it is here. The
  *                      communicator can only be abandoned then: transfers stay under way
- * @retval CVY_ERR_MEMORY
+ * @retval CVY_ERR_MEMORY on this rank; see cvy_comm_on_loss()
  */
-cvy_status cvy_comm_meet(cvy_comm *comm, double timeout_s);
+cvy_status cvy_comm_gather_within(cvy_comm *comm, double timeout_s, const void *mine, int64_t bytes, void *all_out);
 
 /**
  * Say what is to happen where this rank fails in what others wait for, so that it cannot be agreed on: a transfer in the

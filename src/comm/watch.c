@@ -15,6 +15,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "comm/comm_internal.h"
 #include "comm/watch_internal.h"
 
 enum { MIN_BEAT_MS = 50, MAX_BEAT_MS = 1000, BEATS_A_TIMEOUT = 10 };
@@ -30,6 +31,7 @@ static void release(cvy_watch **watch)
     }
     if (w) {
         pthread_mutex_destroy(&w->gate);
+        cvy_free(w->meeting);
         cvy_free(w->link);
         cvy_free(w->wait);
         cvy_free(w);
@@ -200,7 +202,9 @@ cvy_status cvy_watch_start_ranks(const cvy_watch_ranks *ranks, const cvy_watch_o
     if (status == CVY_OK) {
         status = start_thread(watch);
     }
-    status = ranks->agree(ranks->context, status);
+    if (status != CVY_ERR_RANK) { /* else somebody is missing, who would be here, too */
+        status = ranks->agree(ranks->context, status);
+    }
     watch->phase = status == CVY_OK ? CVY_WATCH_WATCHING : CVY_WATCH_LEFT;
     pthread_mutex_unlock(&watch->gate);
     if (status == CVY_OK) {
@@ -210,27 +214,58 @@ cvy_status cvy_watch_start_ranks(const cvy_watch_ranks *ranks, const cvy_watch_o
         stop_thread(watch);
     }
 done:
+    if (status == CVY_ERR_RANK) { /* what is under way may still write to them; the run is to be abandoned */
+        return status;
+    }
     release(&watch);
     cvy_free(records);
     cvy_free(met);
     return status;
 }
 
+/* Nobody watches the ranks yet, so they wait for each other with the time-out: what they say goes by the first. */
 static cvy_status gather(void *context, const void *mine, int64_t bytes, void *all_out)
 {
-    return cvy_comm_gather_bytes(context, mine, bytes, all_out);
+    const cvy_watch_meeting *m = context;
+    return cvy_comm_gather_within(m->comm, m->timeout_s, mine, bytes, all_out);
 }
 
-static cvy_status agree(void *context, cvy_status mine) { return cvy_comm_agree(context, mine); }
+static cvy_status agree(void *context, cvy_status mine)
+{
+    cvy_watch_meeting *m = context;
+    int32_t said = (int32_t)mine;
+    CVY_TRY(cvy_comm_gather_within(m->comm, m->timeout_s, &said, sizeof said, m->said));
+    for (int i = 0; i < cvy_comm_ranks(m->comm); i++) {
+        if (m->said[i] != CVY_OK && mine == CVY_OK) {
+            return cvy_fail((cvy_status)m->said[i], "rank %d: no memory, or no thread, for the watch", i);
+        }
+    }
+    return mine;
+}
 
-static void abandon(void *context, int exit_code) { cvy_comm_abandon(context, exit_code); }
+static void abandon(void *context, int exit_code) { cvy_comm_abandon(((cvy_watch_meeting *)context)->comm, exit_code); }
 
 cvy_status cvy_watch_start(cvy_comm *comm, const cvy_watch_options *options, cvy_watch **watch_out)
 {
-    cvy_watch_ranks ranks = {.rank = cvy_comm_rank(comm), .ranks = cvy_comm_ranks(comm), .context = comm,
+    cvy_watch_ranks ranks = {.rank = cvy_comm_rank(comm), .ranks = cvy_comm_ranks(comm),
                              .gather = gather, .agree = agree, .abandon = abandon};
-    return ranks.ranks > 1 ? cvy_watch_start_ranks(&ranks, options, watch_out)
-                           : create(&ranks, options, watch_out);
+    if (ranks.ranks == 1) {
+        return create(&ranks, options, watch_out);
+    }
+    cvy_watch_meeting *m = cvy_calloc(1, sizeof *m + (size_t)ranks.ranks * sizeof m->said[0]);
+    if (!m) {
+        return cvy_comm_lose(comm, CVY_ERR_MEMORY);
+    }
+    m->comm = comm;
+    m->timeout_s = options->timeout_s;
+    ranks.context = m;
+    cvy_status status = cvy_watch_start_ranks(&ranks, options, watch_out);
+    if (status == CVY_OK) {
+        (*watch_out)->meeting = m;
+    } else if (status != CVY_ERR_RANK) {
+        cvy_free(m);
+    }
+    return status;
 }
 
 cvy_status cvy_watch_stop(cvy_watch **watch)

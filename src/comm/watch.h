@@ -47,7 +47,7 @@ typedef struct cvy_watch_options {
 typedef struct cvy_watch cvy_watch;
 
 /**
- * Watch the ranks of a communicator from here on. Collective. Takes up to 10 s where links cannot be made; that is a
+ * Wait until all ranks are here, and watch them from then on. Collective. Takes up to 10 s where links cannot be made; that is a
  * warning and no failure.
  *
  * @param[in]  comm       borrowed until cvy_watch_stop(); NULL, or one rank: there is nothing to watch
@@ -55,6 +55,7 @@ typedef struct cvy_watch cvy_watch;
  * @param[out] watch_out  released with cvy_watch_stop()
  * @retval CVY_ERR_ARG    a time-out that is not above 0, a fan-out below 1
  * @retval CVY_ERR_MEMORY also: no thread can be started
+ * @retval CVY_ERR_RANK   as cvy_comm_gather_within(), with the time-out of the options
  */
 cvy_status cvy_watch_start(cvy_comm *comm, const cvy_watch_options *options, cvy_watch **watch_out);
 

@@ -110,9 +110,17 @@ typedef enum cvy_watch_phase {
     CVY_WATCH_LEFT     /**< all have left in good order */
 } cvy_watch_phase;
 
+/** How the ranks of a communicator come together. */
+typedef struct cvy_watch_meeting {
+    cvy_comm *comm;
+    double timeout_s;
+    int32_t said[]; /**< by each rank: how it went */
+} cvy_watch_meeting;
+
 struct cvy_watch {
     cvy_watch_options options;
     cvy_watch_ranks ranks;
+    cvy_watch_meeting *meeting; /**< the context of `ranks`; NULL: that is not the watch's */
     uint64_t token;
     int above;      /**< rank of the one above; -1: this is the top of a tree */
     int first, end; /**< ranks of those below: from first to before end */

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/pulse.h"
 #include "oracle/estimate_internal.h"
 
 /* Micro-batches where nobody said how many: four a stage keep the bubble under a fifth. */
@@ -226,6 +227,7 @@ done:
 
 cvy_status cvy_oracle_estimate(cvy_oracle *oracle, const cvy_estimate_question *question, cvy_estimate *estimate_out)
 {
+    cvy_pulse_beat(); /* other ranks may wait for what a search of many finds */
     return price(oracle, question, estimate_out, NULL);
 }
 

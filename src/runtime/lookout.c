@@ -48,30 +48,34 @@ static void handle_loss(void *context, cvy_status status, const char *words)
     abandon(lookout, status, line);
 }
 
-cvy_status cvy_lookout_start(const cvy_model *model, const cvy_train_options *options,
-                             const cvy_train_observer *observer, cvy_lookout *lookout)
+cvy_status cvy_lookout_begin(const cvy_train_options *options, const cvy_train_observer *observer,
+                             cvy_lookout *lookout)
 {
     cvy_comm *comm = options->comm;
     *lookout = (cvy_lookout){.options = options, .observer = observer};
     if (cvy_comm_ranks(comm) == 1) {
         return CVY_OK;
     }
-    cvy_status status = cvy_comm_meet(comm, options->timeout_s);
-    if (status == CVY_ERR_RANK) {
-        abandon(lookout, status, cvy_error_message());
-    } else if (status != CVY_OK) {
-        handle_loss(lookout, status, cvy_error_message());
-    }
-    CVY_TRY(status);
     cvy_comm_on_loss(comm, handle_loss, lookout);
     cvy_watch_options wanted = CVY_WATCH_OPTIONS_INIT;
     wanted.timeout_s = options->timeout_s;
     wanted.abandon = handle_end;
     wanted.warn = handle_warning;
     wanted.context = lookout;
-    CVY_TRY(cvy_watch_start(comm, &wanted, &lookout->watch));
+    cvy_status status = cvy_watch_start(comm, &wanted, &lookout->watch);
+    if (status == CVY_ERR_RANK) {
+        abandon(lookout, status, cvy_error_message());
+    }
+    CVY_TRY(status);
     (void)cvy_pulse_set(CVY_ACTIVITY_PLANNING);
-    return cvy_alike_options(comm, model, options);
+    return CVY_OK;
+}
+
+cvy_status cvy_lookout_start(const cvy_model *model, const cvy_train_options *options,
+                             const cvy_train_observer *observer, cvy_lookout *lookout)
+{
+    CVY_TRY(cvy_lookout_begin(options, observer, lookout));
+    return cvy_comm_ranks(options->comm) > 1 ? cvy_alike_options(options->comm, model, options) : CVY_OK;
 }
 
 cvy_status cvy_lookout_stop(cvy_lookout *lookout, cvy_status status)

@@ -12,10 +12,20 @@ typedef struct cvy_lookout {
 } cvy_lookout;
 
 /**
- * Wait until all ranks are here, watch them from then on, and see that they were asked for the same. Collective, as is
- * all below. Where a rank does not come the run is abandoned.
+ * Wait until all ranks are here, and watch them from then on. Collective, as is all below. Where a rank does not come the
+ * run is abandoned.
  *
- * @param[in]  options     borrowed until the stop: comm, timeout_s and abandon; the others are compared
+ * @param[in]  options     borrowed until the stop: comm, timeout_s and abandon
+ * @param[in]  observer    warning alone is called, on the first rank; may be NULL
+ * @param[out] lookout_out stays where it is until cvy_lookout_stop(), which is due after a failure, too
+ */
+cvy_status cvy_lookout_begin(const cvy_train_options *options, const cvy_train_observer *observer,
+                             cvy_lookout *lookout_out);
+
+/**
+ * The same, and see that the ranks were asked for the same.
+ *
+ * @param[in]  options     as above; the others are compared
  * @param[in]  observer    warning alone is called, on the first rank; may be NULL
  * @param[out] lookout_out stays where it is until cvy_lookout_stop(), which is due after a failure, too
  * @retval CVY_ERR_INPUT a rank has another model or other options; both are named
