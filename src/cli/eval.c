@@ -54,7 +54,9 @@ static cvy_status evaluate_model(const cli_options *options, const cvy_model *mo
     cvy_evaluation evaluation = {0};
     cli_progress_init(options->quiet, &progress);
     cvy_status status = cli_ranks_unwatch(CVY_OK);
-    status = status == CVY_OK ? cvy_evaluate(model, options->checkpoint, &options->train, &observer, &evaluation) : status;
+    if (status == CVY_OK) {
+        status = cvy_evaluate(model, options->checkpoint, &options->train, &observer, &evaluation);
+    }
     cli_progress_clear(&progress);
     if (status == CVY_OK && options->json) {
         status = print_json(options, &evaluation);

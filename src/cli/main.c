@@ -40,7 +40,7 @@ static cvy_status fail_unknown(const char *name)
                    : cvy_fail(CVY_ERR_INPUT, "no command '%.60s'; see convoy help", name);
 }
 
-/* Ranks that have nothing to do wait for the first, for as long as it likes; the others are watched while they agree. */
+/* Ranks that have nothing to do wait for the first, as long as it likes; those that have are watched as they agree. */
 static cvy_status run_on_ranks(const cli_command *command, int argc, char **argv)
 {
     cvy_status status = CVY_OK;

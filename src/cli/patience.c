@@ -1,6 +1,6 @@
 /*
- * A thread that ends the process, unless it is told in time that it need not. One line is enough: the first rank speaks,
- * or else the first of its node that is there, a little later; the others wait for the launcher to end them.
+ * A thread that ends the process, unless it is told in time that it need not. One line is enough: the first rank
+ * speaks, or else the first of its node that is there, a little later; the others wait for the launcher to end them.
  */
 #include "cli/patience.h"
 

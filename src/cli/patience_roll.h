@@ -1,7 +1,7 @@
 /*
- * The roll of a node: ranks that MPI has not joined yet, or has let go of, still hear each other, over datagrams between
- * the processes of one job on one node. So somebody can say who is missing. A process that ended has no socket, one that
- * was stopped does not answer.
+ * The roll of a node: ranks that MPI has not joined yet, or has let go of, still hear each other, over datagrams
+ * between the processes of one job on one node. So somebody can say who is missing. A process that ended has no socket,
+ * one that was stopped does not answer.
  */
 #ifndef CVY_CLI_PATIENCE_ROLL_H
 #define CVY_CLI_PATIENCE_ROLL_H

@@ -98,8 +98,8 @@ cvy_status cvy_comm_split_node(cvy_comm *comm, cvy_comm **group_out);
 void cvy_comm_abandon(cvy_comm *comm, int exit_code);
 
 /**
- * Wait until all ranks are here, which a rank that was stopped, or that does something else, is not; and collect as many
- * bytes of each, in their order. Collective; for the first things that ranks do together, when nobody watches them.
+ * Wait until all ranks are here, which a rank that was stopped, or that does something else, is not; and collect as
+ * many bytes of each, in their order. Collective; for the first things that ranks do together, when nobody watches.
  *
  * @param[out] all_out  ranks * bytes; after CVY_ERR_RANK it must stay: what is under way may still write to it
  * @retval CVY_ERR_RANK ranks did not come within the time; they are named, by the first rank if it is here. The
@@ -109,10 +109,10 @@ void cvy_comm_abandon(cvy_comm *comm, int exit_code);
 cvy_status cvy_comm_gather_within(cvy_comm *comm, double timeout_s, const void *mine, int64_t bytes, void *all_out);
 
 /**
- * Say what is to happen where this rank fails in what others wait for, so that it cannot be agreed on: a transfer in the
- * library that moves it (CVY_ERR_RANK), memory for one of those that set-up makes in one call, or for a group. It is
- * told the status and the words of the failure, before the call returns, and may end the process. Groups that are split
- * off afterwards have it, too.
+ * Say what is to happen where this rank fails in what others wait for, so that it cannot be agreed on: a transfer in
+ * the library that moves it (CVY_ERR_RANK), memory for one of those that set-up makes in one call, or for a group. It
+ * is told the status and the words of the failure, before the call returns, and may end the process. Groups that are
+ * split off afterwards have it, too.
  *
  * @param[in] handle NULL: nothing
  */

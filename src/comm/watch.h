@@ -47,8 +47,8 @@ typedef struct cvy_watch_options {
 typedef struct cvy_watch cvy_watch;
 
 /**
- * Wait until all ranks are here, and watch them from then on. Collective. Takes up to 10 s where links cannot be made; that is a
- * warning and no failure.
+ * Wait until all ranks are here, and watch them from then on. Collective. Takes up to 10 s where links cannot be made;
+ * that is a warning and no failure.
  *
  * @param[in]  comm       borrowed until cvy_watch_stop(); NULL, or one rank: there is nothing to watch
  * @param[in]  options    copied
@@ -72,7 +72,8 @@ void cvy_watch_fail(cvy_watch *watch, cvy_status status, const char *text);
  * Leave in good order, release, and set to NULL; NULL is fine. Collective: waits until all ranks leave. A rank that
  * leaves while the others wait for it in an exchange is found by the watch.
  *
- * @retval CVY_ERR_RANK the run was to end, and nobody ended this process; worded as in cvy_watch_end, whose status it is
+ * @retval CVY_ERR_RANK the run was to end, and nobody ended this process; worded as in cvy_watch_end, or another status
+ *                      that this has
  */
 cvy_status cvy_watch_stop(cvy_watch **watch);
 

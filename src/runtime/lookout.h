@@ -12,8 +12,8 @@ typedef struct cvy_lookout {
 } cvy_lookout;
 
 /**
- * Wait until all ranks are here, and watch them from then on. Collective, as is all below. Where a rank does not come the
- * run is abandoned.
+ * Wait until all ranks are here, and watch them from then on. Collective, as is all below. Where a rank does not come
+ * the run is abandoned.
  *
  * @param[in]  options     borrowed until the stop: comm, timeout_s and abandon
  * @param[in]  observer    warning alone is called, on the first rank; may be NULL

@@ -1,7 +1,6 @@
 #!/bin/bash
-# A rank that never starts, ends or is stopped on its way to the start, or is stopped while the command agrees on what to
-# do, keeps nobody waiting: the others end within the time-out, and one line names it. The arguments are the program and
-# mpiexec.
+# A rank that never starts, or ends or is stopped on its way to the start, keeps nobody waiting: the others end within
+# the time-out, and one line names it. The arguments are the program and mpiexec.
 . "$(dirname "$0")/setup_ranks.sh"
 
 # start RANKS RANK WHAT: as many ranks, of which one does something else first

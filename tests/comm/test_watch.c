@@ -321,6 +321,35 @@ static void test_one_rank_needs_no_watch(void **state)
     assert_int_equal(cvy_watch_start(NULL, &options, &watch), CVY_ERR_ARG);
 }
 
+/* Rank 4, below 1, below 0: what it says goes up, and is said by the top. */
+static void fail_alone(world *w, int rank)
+{
+    while (rank == 4 && !atomic_load(&w->go)) {
+        usleep(1000);
+    }
+    if (rank == 4) {
+        cvy_watch_fail(own_watch, CVY_ERR_DATA, "rank 4: a sample that cannot be read");
+    }
+    wait_in_exchange(w, rank);
+}
+
+static void test_a_rank_that_fails_alone_ends_all_in_its_words(void **state)
+{
+    (void)state;
+    world *w = make_world(5);
+    world_rank like = {.ranks = 5};
+    pid_t pids[MOST_RANKS];
+    start_ranks(w, &like, long_s, 2, fail_alone, pids);
+    atomic_store(&w->go, 1);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(end_of(pids[i]), 3); /* data */
+        assert_int_equal(w->blamed[i], 4);
+    }
+    assert_int_equal(speaker(w, 5), 0);
+    assert_string_equal(w->text[0], "rank 4: a sample that cannot be read");
+    munmap(w, sizeof *w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_a_stopped_rank_is_named),
         cmocka_unit_test(test_a_late_rank_is_named_with_what_it_does),
         cmocka_unit_test(test_a_rank_that_leaves_early_is_named),
+        cmocka_unit_test(test_a_rank_that_fails_alone_ends_all_in_its_words),
         cmocka_unit_test(test_work_that_beats_is_progress),
         cmocka_unit_test(test_a_machine_that_sleeps_loses_nobody),
         cmocka_unit_test(test_strangers_are_not_heard),

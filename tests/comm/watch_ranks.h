@@ -87,6 +87,8 @@ static void note_warning(void *context, const char *text)
     snprintf(me->w->text[me->rank], CVY_WATCH_TEXT, "%s", text);
 }
 
+static cvy_watch *own_watch; /* of this process, for work that speaks to it */
+
 /* A process: exits with 0 after an orderly end. */
 static void live(world_rank *me, double timeout_s, int fan_out, rank_work work)
 {
@@ -99,6 +101,7 @@ static void live(world_rank *me, double timeout_s, int fan_out, rank_work work)
     if (cvy_watch_start_ranks(&ranks, &options, &watch) != CVY_OK) {
         _exit(1);
     }
+    own_watch = watch;
     atomic_fetch_add(&me->w->ready, 1);
     work(me->w, me->rank);
     _exit(cvy_watch_stop(&watch) == CVY_OK ? 0 : 1);
