@@ -191,13 +191,14 @@ static void test_texts_of_a_line_are_joined(void **state)
     values v = defaults;
     cvy_parsed_options parsed;
     setenv("CONVOY_NOTE", "matt", 1);
-    assert_int_equal(parse("wall --note=dry --batch 8 --note wet --data here --data there", &v, &parsed), CVY_OK);
+    assert_int_equal(parse("paint wall --note=dry --batch 8 --note wet --data here --data there", &v, &parsed), CVY_OK);
     assert_string_equal(v.note, "dry; wet");
     assert_string_equal(v.data, "there");
     cvy_parsed_options_clear(&parsed);
     v = defaults;
-    assert_int_equal(parse("wall", &v, &parsed), CVY_OK);
+    assert_int_equal(parse("paint wall", &v, &parsed), CVY_OK);
     assert_string_equal(v.note, "matt");
+    unsetenv("CONVOY_NOTE");
     cvy_parsed_options_clear(&parsed);
 }
 
