@@ -24,11 +24,11 @@ typedef struct cli_prediction {
 
 /**
  * Predict a run whose options are whole: on the machine of the line, else of its plan file, else that `--strategy auto`
- * has reckoned with. Without any, and where the machine's software has no schedule for the strategy, or a machine that
- * the line does not name is not here, which is told, nothing is predicted. The first rank does it for all. Collective.
+ * has reckoned with. Without any nothing is predicted, nor, which is told, where the machine's software has no schedule
+ * for the strategy, or a machine that the line does not name is not here. The first rank does it for all. Collective.
  *
  * @param[out] prediction_out  empty on ranks that do not speak; released with cli_prediction_clear(), on failure too
- * @retval CVY_ERR_INPUT       the machine of the line is not known, is wrong, or has fewer devices than the run has ranks
+ * @retval CVY_ERR_INPUT       the machine of the line is not known, is wrong, or has fewer devices than there are ranks
  * @retval CVY_ERR_MEMORY
  */
 cvy_status cli_predict(const cli_options *options, const cli_decision *decision, cli_prediction *prediction_out);
