@@ -20,7 +20,7 @@ was_named() {
 kill_one() {
     local ranks=$1 victim=$((RANDOM % $1)) delay_ms=$((whole_ms * (RANDOM % 90) / 100)) pid="" killed_ms code=0
     rm -rf run
-    timeout -k 1 40 "$launch" -n "$ranks" "$convoy" $run --steps $steps --out run >out 2>err </dev/null &
+    timeout -k 1 100 "$launch" -n "$ranks" "$convoy" $run $patient --steps $steps --out run >out 2>err </dev/null &
     guard=$!
     sleep "$((delay_ms / 1000)).$(printf %03d $((delay_ms % 1000)))"
     while [ -z "$pid" ] && kill -0 $guard 2>/dev/null; do

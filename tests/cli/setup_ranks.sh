@@ -6,6 +6,8 @@ launch=$2
 data="--data digits --train-samples 320 --test-samples 32 --batch 32 --threads 1 --layout rule --quiet"
 run="train lenet5 $data --timeout 2 --checkpoint-every 5 --no-metrics-rates"
 
+patient="--timeout 60" # where nobody is to be late, however slow the disk is
+
 # rank_pid RANK: the process of a rank that runs in this folder; nothing where there is none
 rank_pid() {
     for pid in $(pgrep -x convoy); do
@@ -59,7 +61,7 @@ loses() {
 # whole RANKS STEPS: the run that is left alone, in the folder `whole`
 whole() {
     rm -rf whole
-    expect 0 timeout 40 "$launch" -n "$1" "$convoy" $run --steps "$2" --out whole
+    expect 0 timeout 100 "$launch" -n "$1" "$convoy" $run $patient --steps "$2" --out whole
     last=checkpoints/$(ls whole/checkpoints | tail -n 1)
 }
 
@@ -75,6 +77,6 @@ equals() {
 
 # goes_on AFTER RANKS [EVENTS]: resumed, `run` ends as `whole` did
 goes_on() {
-    expect 0 timeout 40 "$launch" -n "$2" "$convoy" train --resume run --quiet
+    expect 0 timeout 100 "$launch" -n "$2" "$convoy" train --resume run --quiet $patient
     equals "$1" "${@:3}"
 }
