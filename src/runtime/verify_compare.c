@@ -13,7 +13,7 @@
 static const double GRADIENT_BOUND = 1e-10, WEIGHT_BOUND = 1e-9; /* in double, by the largest element */
 static const double NOISE_FACTOR = 10.0, SINGLE_BOUND = 1e-5;    /* in single, by the norm */
 static const double WEAK_NOISE = 1e-3;                           /* where a hundredth of a tensor passes */
-static const double LEAST_BIAS = 1e-3;                           /* of the layer's weights, root mean square */
+static const double LEAST_UNIT = 1e-3;                           /* of what a tensor is measured by at least */
 
 static double element(const void *value, cvy_dtype dtype, int64_t i)
 {
@@ -45,34 +45,40 @@ static measure measure_tensor(const void *found, const void *expected, cvy_dtype
     return m;
 }
 
-/* The weights beside a bias; -1 of another parameter, and where there are none. */
-static int find_weights(const cvy_model *model, int parameter)
+/* The parameter beside another, of the same layer: its name ends in @p other where that one's ends in @p end; or -1. */
+static int find_beside(const cvy_model *model, int parameter, const char *end, const char *other)
 {
-    static const char bias[] = "bias";
     const char *name = model->parameter[parameter].name;
-    size_t length = strlen(name), stem = length - strlen(bias);
-    if (length < sizeof bias || strcmp(name + stem, bias) != 0) {
+    size_t length = strlen(name), stem = length - strlen(end);
+    if (length < strlen(end) || strcmp(name + stem, end) != 0) {
         return -1;
     }
     for (int i = 0; i < model->parameters; i++) {
-        const char *other = model->parameter[i].name;
-        if (strncmp(other, name, stem) == 0 && strcmp(other + stem, "weight") == 0) {
+        const char *beside = model->parameter[i].name;
+        if (strncmp(beside, name, stem) == 0 && strcmp(beside + stem, other) == 0) {
             return i;
         }
     }
     return -1;
 }
 
-/* The least that a tensor's differences are measured by, as the root mean square of its elements. */
+/*
+ * The least that a tensor's differences are measured by, as the root mean square of its elements: what is 0 but for
+ * rounding is measured by what it was summed from. So is the gradient of a bias before a norm, and the running mean of
+ * what has none; that one by the root of its variance.
+ */
 static double find_least_unit(const cvy_model *model, void *const *expected, cvy_dtype dtype, int parameter)
 {
-    int weights = find_weights(model, parameter);
-    if (weights < 0 || !expected[weights]) {
+    int weights = find_beside(model, parameter, "bias", "weight");
+    int variance = find_beside(model, parameter, "running_mean", "running_var");
+    int beside = weights >= 0 ? weights : variance;
+    if (beside < 0 || !expected[beside]) {
         return 0.0;
     }
-    int64_t count = cvy_shape_elements(&model->parameter[weights].spec.shape);
-    measure m = measure_tensor(expected[weights], expected[weights], dtype, count);
-    return LEAST_BIAS * m.expected_norm / sqrt(m.count);
+    int64_t count = cvy_shape_elements(&model->parameter[beside].spec.shape);
+    measure m = measure_tensor(expected[beside], expected[beside], dtype, count);
+    double size = m.expected_norm / sqrt(m.count);
+    return LEAST_UNIT * (beside == weights ? size : sqrt(size));
 }
 
 /* One kind of tensors of both runs, and what is allowed. */
