@@ -247,8 +247,11 @@ static void test_the_serial_run_has_the_samples_of_a_part_together(void **state)
     }
 }
 
-/* A running mean of 0 but for rounding, where the variance is 4: by a thousandth of 2, 3e-17 is 1.5e-14. */
-static void test_a_running_mean_is_measured_by_its_variance(void **state)
+/*
+ * A running mean of 0 but for rounding, where the variance is 4: by a thousandth of 2, 3e-17 is 1.5e-14. The gradient of
+ * the weight, where that of the bias is 1: by 1, 3e-17 is that.
+ */
+static void test_norms_are_measured_by_what_stands_beside(void **state)
 {
     (void)state;
     int at = 0;
@@ -270,10 +273,12 @@ static void test_a_running_mean_is_measured_by_its_variance(void **state)
         ((double *)serial.weight[2])[i] = 1e-17;
         ((double *)tried.weight[2])[i] = -2e-17;
         ((double *)serial.weight[3])[i] = ((double *)tried.weight[3])[i] = 4.0;
+        ((double *)serial.gradient[0])[i] = 1e-17;
+        ((double *)tried.gradient[0])[i] = -2e-17;
     }
     require(cvy_verify_compare(model, &tried, &serial, &noise, &v));
     assert_true(v.pass);
-    assert_true(fabs(v.weight_relative - 1.5e-14) < 1e-20);
+    assert_true(fabs(v.weight_relative - 1.5e-14) < 1e-20 && fabs(v.gradient_relative - 3e-17) < 1e-22);
     cvy_verification_clear(&v);
     release_ones(&room[0]);
     release_ones(&room[1]);
@@ -306,7 +311,7 @@ int main(void)
         cmocka_unit_test(test_single_is_held_to_noise),
         cmocka_unit_test(test_a_bias_is_measured_by_its_weights),
         cmocka_unit_test(test_the_serial_run_has_the_samples_of_a_part_together),
-        cmocka_unit_test(test_a_running_mean_is_measured_by_its_variance),
+        cmocka_unit_test(test_norms_are_measured_by_what_stands_beside),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
