@@ -248,8 +248,8 @@ static void test_the_serial_run_has_the_samples_of_a_part_together(void **state)
 }
 
 /*
- * A running mean of 0 but for rounding, where the variance is 4: by a thousandth of 2, 3e-17 is 1.5e-14. The gradient of
- * the weight, where that of the bias is 1: by 1, 3e-17 is that.
+ * A running mean of 0 but for rounding, where the variance is 4: by a thousandth of 2, 3e-17 is 1.5e-14. The gradient
+ * of the weight, where that of the bias is 1: by 1, 3e-17 is that.
  */
 static void test_norms_are_measured_by_what_stands_beside(void **state)
 {
