@@ -55,7 +55,7 @@ endif()
 foreach(cover ${covers})
   add_test(NAME ranks/${cover} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ranks/matrix.sh $<TARGET_FILE:convoy-cli>
     ${MPIEXEC} ${CMAKE_CURRENT_SOURCE_DIR}/ranks/${cover}.txt)
-  set_tests_properties(ranks/${cover} PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS ranks
+  set_tests_properties(ranks/${cover} PROPERTIES TIMEOUT 600 PROCESSORS 2 LABELS ranks
     ENVIRONMENT "${ranks_environment}")
 endforeach()
 
