@@ -46,7 +46,7 @@ fuzz: ## give hostile files to the readers: FUZZ_SECONDS (600) each, or FUZZ="ya
 	@$(call build,fuzz)
 	bash tools/fuzz.sh build-fuzz $(FUZZ_SECONDS) $(FUZZ)
 
-nightly: all ## what is too long for check under the sanitizers; every strategy against the serial run; takes hours
+nightly: all ## what is too long for check under the sanitizers, and every strategy against the serial run; over an hour
 	@$(call build,asan)
 	ctest --preset nightly
 	@OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \

@@ -32,8 +32,9 @@ static const cli_command *const commands[] = {
 #else
     &missing_train, &missing_eval, &missing_bench, &missing_verify, &missing_data,
 #endif
-    &cli_plan, &cli_why, &cli_fits, &cli_ranks_for, &cli_compare,
+    &cli_plan, &cli_sweep, &cli_why, &cli_fits, &cli_ranks_for, &cli_compare,
     &cli_model,
+    &cli_slurm,
     &cli_doctor,
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };

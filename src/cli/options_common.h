@@ -23,7 +23,9 @@ enum {
     CLI_RANKS_FOR = 1024,
     CLI_COMPARE = 2048,
     CLI_VERIFY = 4096,
-    CLI_ALL = 8191
+    CLI_SWEEP = 8192,
+    CLI_SLURM = 16384,
+    CLI_ALL = 32767
 };
 
 typedef enum cli_precision { CLI_FP32, CLI_FP64 } cli_precision;
@@ -38,6 +40,19 @@ typedef struct cli_plan_options {
     bool shard_optimizer, all, closed_form, list_machines;
 } cli_plan_options;
 
+/** A job of Slurm. */
+typedef struct cli_slurm_options {
+    const char *time, *partition, *account, *name; /**< NULL: as the cluster has it, or by the command */
+    int64_t nodes, ranks, grace;                   /**< grace: seconds between the signal and the end */
+} cli_slurm_options;
+
+/** What convoy sweep says beside that, as it is written; sweep.h makes a study of it. */
+typedef struct cli_sweep_options {
+    const char *ranks, *vary, *strategies; /**< NULL: not given; of several, joined by ';' */
+    const char *csv, *out;                 /**< files */
+    bool study, cross;
+} cli_sweep_options;
+
 /** What the command line can say; start from cli_options_init. */
 typedef struct cli_options {
     cvy_train_options train; /**< what stands below as well is set out of there */
@@ -47,7 +62,9 @@ typedef struct cli_options {
     char cache[4096]; /**< room for the default of train.cache */
     cli_precision precision;
     cli_plan_options plan;
+    cli_sweep_options sweep;
     cvy_verify_options verify;
+    cli_slurm_options slurm;
     bool json, quiet, log_view, list, kernels, primitives, no_overlap, in_double;
 } cli_options;
 
@@ -66,7 +83,7 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_train, cli_eval, cli_model, cli_bench, cli_verify, cli_doctor, cli_data, cli_plan,
-    cli_why, cli_fits, cli_ranks_for, cli_compare;
+    cli_why, cli_fits, cli_ranks_for, cli_compare, cli_sweep, cli_slurm;
 
 /** Room for the table. */
 enum { CLI_MAX_OPTIONS = 128 };
