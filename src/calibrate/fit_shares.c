@@ -13,7 +13,7 @@
 
 enum { TURNS = 20 };
 
-/* What a machine file may hold, machine/fields.c: Winograd's algorithm saves products, caches no more than all bytes. */
+/* What a machine file may hold (machine/fields.c): Winograd's algorithm saves products, caches at most all bytes. */
 static const double least = 1e-6, most_peak = 4.0, most_bandwidth = 1.0;
 
 typedef struct problem {

@@ -133,6 +133,7 @@ cvy_status cvy_shape_draw(uint64_t seed, int family, int index, const cvy_shape_
         cvy_drawn_shape shape = {.op.kind = of->kind, .filters = 1};
         of->draw(&dice, &shape);
         shape.biased = cvy_dice_chance(&dice, 0.5);
+        shape.relu = cvy_dice_chance(&dice, 0.5);
         choose_formats(&dice, limits->block, &shape);
         if (keeps_limits(of, &shape, limits)) {
             cvy_error_clear();
@@ -140,6 +141,6 @@ cvy_status cvy_shape_draw(uint64_t seed, int family, int index, const cvy_shape_
             return CVY_OK;
         }
     }
-    return cvy_fail(CVY_ERR_INFEASIBLE, "%s: none of %d drawings has %.3g to %.3g bytes and at most %.3g flop", of->name,
-                    (int)TRIES, limits->least_bytes, limits->most_bytes, limits->most_flop);
+    return cvy_fail(CVY_ERR_INFEASIBLE, "%s: none of %d drawings has %.3g to %.3g bytes and at most %.3g flop",
+                    of->name, (int)TRIES, limits->least_bytes, limits->most_bytes, limits->most_flop);
 }

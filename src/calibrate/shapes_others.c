@@ -13,7 +13,6 @@ static void draw_map(cvy_dice *dice, cvy_drawn_shape *shape)
 {
     shape->x = cvy_draw_map(dice, draw_space(dice));
     shape->filters = shape->x.extent[1];
-    shape->relu = cvy_dice_chance(dice, 0.5);
     if (cvy_dice_chance(dice, 0.25)) {
         int dim = (int)cvy_dice_even(dice, 0, 2);
         shape->x.extent[dim] = cvy_draw_share(dice, shape->x.extent[dim]);

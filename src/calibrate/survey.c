@@ -87,7 +87,8 @@ static cvy_status add_row(surveyor *s, const task *t, const cvy_kernel_time *tim
 {
     cvy_kernel_survey *survey = s->survey;
     CVY_TRY(cvy_array_reserve(&survey->row, survey->rows, &survey->capacity, sizeof *survey->row));
-    survey->row[survey->rows++] = (cvy_kernel_survey_row){.op = t->op, .time = *time, .family = t->family, .shape = t->shape};
+    survey->row[survey->rows++] = (cvy_kernel_survey_row){.op = t->op, .time = *time, .family = t->family,
+                                                          .shape = t->shape};
     return CVY_OK;
 }
 
@@ -198,7 +199,8 @@ static cvy_status survey_rounds(surveyor *s)
     return cvy_noise_sum_up(&s->noise, &s->survey->noise);
 }
 
-cvy_status cvy_kernel_survey_run(const cvy_meter *meter, const cvy_kernel_survey_options *options, cvy_kernel_survey *survey_out)
+cvy_status cvy_kernel_survey_run(const cvy_meter *meter, const cvy_kernel_survey_options *options,
+                                 cvy_kernel_survey *survey_out)
 {
     surveyor s = {.meter = meter, .options = options, .survey = survey_out};
     *survey_out = (cvy_kernel_survey){0};

@@ -59,7 +59,8 @@ typedef struct cvy_kernel_survey {
  * @retval CVY_ERR_IO          the journal cannot be written
  * @retval CVY_ERR_MEMORY
  */
-cvy_status cvy_kernel_survey_run(const cvy_meter *meter, const cvy_kernel_survey_options *options, cvy_kernel_survey *survey_out);
+cvy_status cvy_kernel_survey_run(const cvy_meter *meter, const cvy_kernel_survey_options *options,
+                                 cvy_kernel_survey *survey_out);
 
 /** Release and empty. */
 void cvy_kernel_survey_clear(cvy_kernel_survey *survey);

@@ -23,7 +23,8 @@ enum {
     CLI_RANKS_FOR = 1024,
     CLI_COMPARE = 2048,
     CLI_VERIFY = 4096,
-    CLI_ALL = 8191
+    CLI_CALIBRATE = 8192,
+    CLI_ALL = 16383
 };
 
 typedef enum cli_precision { CLI_FP32, CLI_FP64 } cli_precision;
@@ -38,6 +39,16 @@ typedef struct cli_plan_options {
     bool shard_optimizer, all, closed_form, list_machines;
 } cli_plan_options;
 
+typedef enum cli_budget { CLI_BUDGET_QUICK, CLI_BUDGET_NORMAL, CLI_BUDGET_FULL } cli_budget;
+
+/** What convoy calibrate alone can say. */
+typedef struct cli_calibrate_options {
+    const char *out; /**< NULL: a name out of the host's facts */
+    int budget;      /**< cli_budget */
+    double seconds;  /**< 0: the budget's */
+    bool force;
+} cli_calibrate_options;
+
 /** What the command line can say; start from cli_options_init. */
 typedef struct cli_options {
     cvy_train_options train; /**< what stands below as well is set out of there */
@@ -48,6 +59,7 @@ typedef struct cli_options {
     cli_precision precision;
     cli_plan_options plan;
     cvy_verify_options verify;
+    cli_calibrate_options calibrate;
     bool json, quiet, log_view, list, kernels, primitives, no_overlap, in_double;
 } cli_options;
 
@@ -66,7 +78,7 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_train, cli_eval, cli_model, cli_bench, cli_verify, cli_doctor, cli_data, cli_plan,
-    cli_why, cli_fits, cli_ranks_for, cli_compare;
+    cli_why, cli_fits, cli_ranks_for, cli_compare, cli_calibrate;
 
 /** Room for the table. */
 enum { CLI_MAX_OPTIONS = 128 };

@@ -169,7 +169,7 @@ static int assert_model_alike(const char *name, int block)
     return seen;
 }
 
-/* resnet18 has 20 convolutions of three passes, the first without a gradient of its input; depth-wise ones are others. */
+/* resnet18 has 20 convolutions of three passes, the first without a gradient of its input. */
 static void test_ops_have_the_formats_of_plans(void **state)
 {
     (void)state;

@@ -255,7 +255,7 @@ static void test_a_survey_that_was_killed_goes_on(void **state)
     cvy_free(data);
 }
 
-/* Of another machine nothing is taken over; what is no journal is left as it is; a damaged row ends what is believed. */
+/* Of another machine nothing is taken over; what is no journal is left alone; a damaged row ends what is believed. */
 static void test_what_a_journal_is_not(void **state)
 {
     static fake_machine machine;
