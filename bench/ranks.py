@@ -3,11 +3,15 @@
 
 weak   two ranks against one rank with the same batch a rank: efficiency = images/s of two / (2 x images/s of one)
 peer   two ranks against PyTorch's DistributedDataParallel over gloo, two processes, the same global batch, at its best
+apart  two ranks against twice the slower of two runs of one rank at the same time, which exchange nothing: what the
+       machine gives to two processes that wait for each other, so that `weak` falls into its part and communication's
 space  height=2 on cosmoflow:size=128, one sample, against one rank: how many times as fast
 """
 import argparse
+import json
 import os
 import statistics
+import subprocess
 import sys
 
 import run as single
@@ -24,6 +28,20 @@ class Pair:
     def __init__(self, ours, other, other_env=None):
         self.ours, self.peer, self.peer_env = ours, other, other_env or {}
 
+    def run_peer(self):
+        return single.run(self.peer, self.peer_env)
+
+
+class Apart(Pair):
+    """The other side is its command once on each of two cores, at the same time."""
+    def run_peer(self):
+        cores = sorted(os.sched_getaffinity(0))[:2]
+        both = [subprocess.Popen(["taskset", "-c", str(core), *self.peer], stdout=subprocess.PIPE, text=True)
+                for core in cores]
+        results = [json.loads(process.communicate()[0]) for process in both]
+        return {"images_per_s": 2 * min(one["images_per_s"] for one in results),
+                "peak_memory_bytes": max(one["peak_memory_bytes"] for one in results)}
+
 
 def bench(program, model, batch, effort, launch=(), options=()):
     return [*launch, program, "bench", model, "--batch", str(batch), "--threads", "1", "--warmup", str(effort[0]),
@@ -34,6 +52,11 @@ def make_weak(program, model):
     batch, *effort = single.CASES[model]
     batch = WEAK.get(model) or batch
     return Pair(bench(program, model, 2 * batch, effort, LAUNCH), bench(program, model, batch, effort)), batch
+
+
+def make_apart(program, model):
+    pair, batch = make_weak(program, model)
+    return Apart(pair.ours, pair.peer), batch
 
 
 def make_space(program, _):
@@ -54,6 +77,7 @@ def make_peer(program, model):
 
 ROWS = {  # what is measured: models, the pair of one, and what the ratio of images/s is divided by
     "weak": (list(WEAK), make_weak, 2.0),
+    "apart": (list(WEAK), make_apart, 1.0),
     "peer": (PEER, make_peer, 1.0),
     "space": ([SPACE[0]], make_space, 1.0)}
 

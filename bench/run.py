@@ -48,6 +48,9 @@ class Case:
         self.peer_env = BEST
         self.peer = ["/usr/bin/python3", os.path.join(HERE, "peer.py"), model, *common]
 
+    def run_peer(self):
+        return run(self.peer, self.peer_env)
+
     def choose_format(self):
         """The peer's faster format, by two runs of each in turn."""
         options = ([], ["--channels-last"])
@@ -69,7 +72,7 @@ def measure(case, pairs):
             repeated += 1
             time.sleep(1)
             continue
-        results.append((run(case.ours), run(case.peer, case.peer_env)))
+        results.append((run(case.ours), case.run_peer()))
         ours, peer = (side["images_per_s"] for side in results[-1])
         print(f"  pair {len(results)} of {pairs}: {ours:.2f} against {peer:.2f} images/s", file=sys.stderr, flush=True)
     return results, repeated

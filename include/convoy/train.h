@@ -209,6 +209,10 @@ typedef struct cvy_train_result {
     int64_t tensor_peak_bytes;       /**< measured by the allocator */
     int64_t tensor_plan_bytes;       /**< what the plan said */
     int64_t loop_allocations;        /**< allocations of the library inside the step loop: 0 */
+    int64_t iterations;              /**< of this call */
+    double iteration_s;              /**< of them, mean: without evaluation, checkpoints and waiting for the loader */
+    int64_t peak_memory_bytes;       /**< largest resident set of a process, of all ranks */
+    int threads;                     /**< of a rank */
     int rows;
     cvy_profile_row *row;            /**< largest first */
     char checkpoint[512];            /**< last one written; empty: none */

@@ -11,8 +11,8 @@ extern "C" {
 /** How much to compare. Start from CVY_VERIFY_OPTIONS_INIT. */
 typedef struct cvy_verify_options {
     int64_t steps; /**< after which weights are compared; gradients are those of the first */
-    int shakes;    /**< in single precision: how often the serial run is repeated, at most, with inputs moved by one
-                        unit in the last place, to find its own noise */
+    int shakes;    /**< in single precision: how often the serial run is repeated with inputs moved by one unit in the
+                        last place, to find its own noise; so often whatever the strategy's run came to */
 } cvy_verify_options;
 
 #define CVY_VERIFY_OPTIONS_INIT {.steps = 5, .shakes = 8}
@@ -35,7 +35,9 @@ typedef struct cvy_verification {
     double weight_relative;
     double noise;             /**< of the serial run by itself: L2 difference of a tensor by its norm, the largest; 0 in
                                    double */
-    int shakes;               /**< that it took to find it */
+    int shakes;               /**< runs that it is the largest of */
+    bool weak;                /**< the noise is above a thousandth: what is off by a hundredth of a tensor may pass, and
+                                   that it passes proves little; double precision has no noise */
     bool replicas_identical;  /**< what several ranks hold of the weights is equal, bit for bit */
     bool pass;
     char why[512];            /**< the first cause of a failure; empty where it passes */
@@ -51,8 +53,12 @@ typedef struct cvy_verification {
  *
  * In double precision (backend ref) gradients may differ by 1e-10, weights and losses by 1e-9, of a tensor's largest
  * element. In single precision the L2 difference of a tensor may be ten times the serial run's own noise, or 1e-5 of
- * its norm. A bias is measured by no less than a thousandth of its layer's weights: where a norm takes it away again,
- * its gradient is 0, and only rounding would be compared.
+ * its norm; the noise is the largest distance of the serial run to `shakes` runs with moved inputs, a number that is
+ * fixed beforehand. A bias is measured by no less than a thousandth of its layer's weights: where a norm takes it away
+ * again, its gradient is 0, and only rounding would be compared.
+ *
+ * Where batch norms share statistics along the sample axis and see micro-batches, the serial run finds the samples of
+ * each batch in the order that puts the same ones together.
  *
  * @param[in]  model            finished, borrowed
  * @param[in]  options          as of cvy_train(); data NULL: random. Where no `sync_norms` are said, batch norms share
@@ -62,7 +68,8 @@ typedef struct cvy_verification {
  * @param[in]  observer         setup alone is called; may be NULL
  * @param[out] verification_out released with cvy_verification_clear(), on failure too. That the two differ is no
  *                              failure: `pass` says so
- * @retval CVY_ERR_INPUT        fewer training samples than the steps take; otherwise as cvy_train()
+ * @retval CVY_ERR_INPUT        fewer training samples than the steps take, or micro-batches that one rank cannot have;
+ *                              otherwise as cvy_train()
  */
 cvy_status cvy_verify(const cvy_model *model, const cvy_train_options *options, const cvy_verify_options *effort,
                       const cvy_train_observer *observer, cvy_verification *verification_out);

@@ -185,9 +185,10 @@ static cvy_status run_compare(const cli_command *command, int argc, char **argv)
     if (status != CVY_OK || parsed.help) {
         goto done;
     }
-    CVY_REQUIRE_GOTO(status, done, options.plan.measured, CVY_ERR_INPUT,
-                     "convoy compare needs measurements: --measured FILE.csv");
-    status = compare(&options);
+    const char *run = parsed.operands ? parsed.operand[0] : NULL;
+    CVY_REQUIRE_GOTO(status, done, !run != !options.plan.measured, CVY_ERR_INPUT,
+                     "convoy compare needs a run, or measurements: convoy compare RUN, or --measured FILE.csv");
+    status = run ? cli_compare_run(run, options.json) : compare(&options);
 done:
     cvy_parsed_options_clear(&parsed);
     return status;
@@ -195,11 +196,13 @@ done:
 
 const cli_command cli_compare = {
     .name = "compare",
-    .operands = "",
-    .usage = "--measured FILE.csv",
-    .max_operands = 0,
+    .operands = "RUN",
+    .usage = "RUN\n"
+             "--measured FILE.csv",
+    .max_operands = 1,
     .rows = CLI_COMPARE,
     .summary = "Hold predicted iterations against measured ones",
-    .examples = "  convoy compare --measured measured.csv --optimizer adam\n",
+    .examples = "  convoy compare run\n"
+                "  convoy compare --measured measured.csv --optimizer adam\n",
     .run = run_compare,
 };

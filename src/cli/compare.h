@@ -1,4 +1,4 @@
-/* Rows of measured iterations beside what the oracle says of them, for convoy compare. */
+/* Runs, and rows of measured iterations, beside what the oracle says of them, for convoy compare. */
 #ifndef CVY_CLI_COMPARE_H
 #define CVY_CLI_COMPARE_H
 
@@ -40,5 +40,8 @@ void cli_measured_close(cli_measured *measured);
  * @retval CVY_ERR_INPUT     a cell makes no sense: file, line, column, found, expected
  */
 cvy_status cli_measured_predict(const cli_measured *measured, const cli_options *options, cli_compared *rows_out);
+
+/** Show a run beside its prediction. @retval CVY_ERR_INPUT no run, none that has ended, or nothing was predicted */
+cvy_status cli_compare_run(const char *run, bool json);
 
 #endif

@@ -169,6 +169,30 @@ static cvy_status find_best(cli_options *options, cli_decision *decision)
     return CVY_OK;
 }
 
+/* ---- buckets ---- */
+
+static cvy_status read_bucket(const cli_options *options, int64_t *bytes_out)
+{
+    cvy_machine *machine = NULL;
+    CVY_TRY(cvy_machine_open(options->plan.machine, &machine));
+    *bytes_out = machine->execution.bucket_bytes;
+    cvy_machine_destroy(&machine);
+    return CVY_OK;
+}
+
+/* A machine file may know which bucket is fastest there; one that says nothing leaves the usual one. */
+static cvy_status find_bucket(cli_options *options)
+{
+    int64_t bytes = 0;
+    if (!options->plan.machine || options->plan.bucket || options->train.plan) {
+        return CVY_OK;
+    }
+    CVY_TRY(cli_ranks_agree(cli_ranks_speak() ? read_bucket(options, &bytes) : CVY_OK));
+    CVY_TRY(cli_ranks_broadcast(&bytes, sizeof bytes));
+    options->train.bucket_bytes = bytes > 0 ? bytes : options->train.bucket_bytes;
+    return CVY_OK;
+}
+
 cvy_status cli_decide_strategy(cvy_status mine, const cvy_model *model, cli_options *options, cli_decision *decision)
 {
     int64_t space[3];
@@ -178,6 +202,7 @@ cvy_status cli_decide_strategy(cvy_status mine, const cvy_model *model, cli_opti
         mine = cvy_strategy_parse(options->strategy, cli_ranks_count(), space, &strategy);
     }
     CVY_TRY(cli_ranks_agree(mine));
+    CVY_TRY(find_bucket(options));
     return strategy.automatic ? find_best(options, decision) : CVY_OK;
 }
 

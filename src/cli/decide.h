@@ -28,11 +28,12 @@ cvy_status cli_decide_plan(const cli_command *command, int argc, char **argv, cl
 
 /**
  * Decide the strategy of options whose model is known: `auto` becomes the best one that the oracle finds, and is told;
- * another is held against the ranks. Collective.
+ * another is held against the ranks. Where --machine names a file that tells a bucket and --bucket none, that holds.
+ * Collective.
  *
  * @param[in] mine              how things went so far; all ranks end here where one failed
  * @param[in] model             as opened; NULL where it was not
- * @retval CVY_ERR_INPUT        no strategy of so many ranks
+ * @retval CVY_ERR_INPUT        no strategy of so many ranks, or no such machine
  * @retval CVY_ERR_INFEASIBLE   nothing fits
  */
 cvy_status cli_decide_strategy(cvy_status mine, const cvy_model *model, cli_options *options, cli_decision *decision);

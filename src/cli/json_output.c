@@ -10,11 +10,11 @@ json_t *cli_json_profile(const cvy_profile_row *row, int rows)
 {
     json_t *list = json_array();
     for (int i = 0; i < rows; i++) {
-        json_t *object = json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:i, s:o}", "step", row[i].name, "algorithm",
+        json_t *object = json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:i, s:i, s:o}", "step", row[i].name, "algorithm",
                                    row[i].algorithm, "calls", (json_int_t)row[i].calls, "seconds",
                                    cli_json_number(row[i].seconds), "flop", cli_json_number(row[i].flop), "bytes",
-                                   cli_json_number(row[i].bytes), "ranks", row[i].ranks, "least_s",
-                                   cli_json_number(row[i].least_s));
+                                   cli_json_number(row[i].bytes), "rank", row[i].rank, "ranks", row[i].ranks,
+                                   "least_s", cli_json_number(row[i].least_s));
         if (row[i].predicted_s > 0.0) {
             json_object_set_new(object, "predicted_s", cli_json_number(row[i].predicted_s));
         }

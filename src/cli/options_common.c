@@ -186,7 +186,7 @@ static const row rows[] = {
     {PC, {TEXT("bucket", plan.bucket, "SIZE", "Gradients that are exchanged at once, such as 25MB; where not given, as "
                "the machine file says")}},
     {TBV, {TEXT("bucket", plan.bucket, "SIZE", "Gradients that are exchanged at once, such as 1MB; where not given, "
-                "25MB")}},
+                "as the file of --machine says, or 25MB")}},
     {TBV, {FLAG("no-overlap", no_overlap, "Exchange gradients between steps of backward rather than beside them")}},
     {CLI_PLAN | CLI_RANKS_FOR, {TEXT("price", plan.price, "PRICE", "Of a device, such as 2.5USD/h; where not given, as "
                                      "the machine file says")}},

@@ -88,6 +88,9 @@ static cvy_status sum_kinds(const cvy_trace *trace, cli_prediction *prediction)
         return CVY_ERR_MEMORY;
     }
     prediction->mesh = trace->estimate.strategy.mesh;
+    prediction->iteration_s = trace->estimate.iteration_s;
+    prediction->error_relative = trace->estimate.error_relative;
+    prediction->memory_bytes = trace->estimate.total_bytes;
     for (int i = 0; i < trace->ranks; i++) {
         add_stage(&trace->rank[i], i, prediction);
     }
@@ -131,6 +134,17 @@ static cvy_status predict(const cli_options *options, const char *machine, cli_p
     return status;
 }
 
+/* What the line names must be right; a machine that a plan file or a default names may be missing here. */
+static cvy_status predict_where_possible(const cli_options *options, const char *machine, cli_prediction *prediction)
+{
+    cvy_status status = predict(options, machine, prediction);
+    if (status == CVY_OK || status == CVY_ERR_MEMORY || options->plan.machine) {
+        return status;
+    }
+    fprintf(stderr, "nothing is predicted: %s\n", cvy_error_message());
+    return CVY_OK;
+}
+
 cvy_status cli_predict(const cli_options *options, const cli_decision *decision, cli_prediction *prediction_out)
 {
     const char *machine = find_machine(options, decision);
@@ -138,7 +152,8 @@ cvy_status cli_predict(const cli_options *options, const cli_decision *decision,
     if (!machine) {
         return CVY_OK;
     }
-    return cli_ranks_agree(cli_ranks_speak() ? predict(options, machine, prediction_out) : CVY_OK);
+    prediction_out->machine = machine;
+    return cli_ranks_agree(cli_ranks_speak() ? predict_where_possible(options, machine, prediction_out) : CVY_OK);
 }
 
 void cli_predict_rows(const cli_prediction *prediction, cvy_profile_row *row, int rows)

@@ -12,8 +12,11 @@ typedef struct cli_predicted_kind {
     double calls, seconds; /**< seconds of all calls */
 } cli_predicted_kind;
 
-/** All kinds, of all stages; empty where nothing was predicted. */
+/** An iteration, and all kinds of all stages; empty where nothing was predicted. */
 typedef struct cli_prediction {
+    const char *machine;        /**< as it was asked for; borrowed from the options and the decision */
+    double iteration_s, error_relative;
+    int64_t memory_bytes;       /**< of the rank with most */
     cvy_mesh mesh;
     int kinds;
     cli_predicted_kind *kind;
@@ -21,11 +24,11 @@ typedef struct cli_prediction {
 
 /**
  * Predict a run whose options are whole: on the machine of the line, else of its plan file, else that `--strategy auto`
- * has reckoned with. Without any, and where the machine's software has no schedule for the strategy, which is told,
- * nothing is predicted. The first rank does it for all. Collective.
+ * has reckoned with. Without any nothing is predicted, nor, which is told, where the machine's software has no schedule
+ * for the strategy, or a machine that the line does not name is not here. The first rank does it for all. Collective.
  *
  * @param[out] prediction_out  empty on ranks that do not speak; released with cli_prediction_clear(), on failure too
- * @retval CVY_ERR_INPUT       the machine is not known, is wrong, or has fewer devices than the run has ranks
+ * @retval CVY_ERR_INPUT       the machine of the line is not known, is wrong, or has fewer devices than there are ranks
  * @retval CVY_ERR_MEMORY
  */
 cvy_status cli_predict(const cli_options *options, const cli_decision *decision, cli_prediction *prediction_out);

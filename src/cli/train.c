@@ -9,6 +9,7 @@
 #include "cli/predict.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
+#include "cli/run_profile.h"
 #include "cli/signals.h"
 #include "cli/train_report.h"
 
@@ -65,6 +66,30 @@ static void handle_warning(void *context, const char *line)
     cli_progress_warn(&t->progress, line);
 }
 
+/* What the run took and what was predicted go into its folder, for convoy compare. */
+static cvy_status save_profile(const cli_options *options, const cvy_train_result *result,
+                               const cli_prediction *prediction)
+{
+    const char *usual = cli_ranks_count() > 1 ? "data" : "serial";
+    const cli_run_profile profile = {.model = options->model,
+                                     .strategy = options->strategy ? options->strategy : usual,
+                                     .precision = options->precision == CLI_FP64 ? "fp64" : "fp32",
+                                     .machine = prediction->iteration_s > 0.0 ? prediction->machine : NULL,
+                                     .ranks = cli_ranks_count(),
+                                     .threads = result->threads,
+                                     .batch = options->train.batch,
+                                     .iterations = result->iterations,
+                                     .iteration_s = result->iteration_s,
+                                     .peak_memory_bytes = result->peak_memory_bytes,
+                                     .predicted_iteration_s = prediction->iteration_s,
+                                     .predicted_error = prediction->error_relative,
+                                     .predicted_memory_bytes = prediction->memory_bytes,
+                                     .rows = result->rows,
+                                     .row = result->row};
+    bool keep = options->train.out && cli_ranks_speak() && result->iterations > 0;
+    return keep ? cli_run_profile_save(options->train.out, &profile) : CVY_OK;
+}
+
 static cvy_status train_model(const cli_options *options, const cvy_model *model, const cli_prediction *prediction)
 {
     training t = {.options = options};
@@ -86,12 +111,14 @@ static cvy_status train_model(const cli_options *options, const cvy_model *model
     if (status == CVY_OK || preempted) {
         cvy_status printed = CVY_OK;
         cli_predict_rows(prediction, result.row, result.rows);
+        cvy_status kept = save_profile(options, &result, prediction);
         if (options->json) {
             printed = cli_print_result_json(options, &result, preempted);
         } else {
-            cli_print_result(options, &result, preempted);
+            cli_print_result(options, prediction, &result, preempted);
         }
         status = printed == CVY_OK ? status : printed;
+        status = kept == CVY_OK ? status : kept;
     }
     cvy_train_result_clear(&result);
     return status;
@@ -190,7 +217,7 @@ static cvy_status run_train(const cli_command *command, int argc, char **argv)
         status = status == CVY_OK ? cvy_model_open(options.model, &model) : status;
         status = cli_decide_strategy(status, model, &options, &decision);
     }
-    if (status == CVY_OK && options.log_view) {
+    if (status == CVY_OK && !parsed[0].help) {
         status = cli_predict(&options, &decision, &prediction);
     }
     if (status == CVY_OK && !parsed[0].help) {

@@ -134,7 +134,20 @@ static void print_next(const cli_options *options, const cvy_train_result *resul
     printf("next            convoy %s %s\n", preempted ? "train --resume" : "eval", run);
 }
 
-void cli_print_result(const cli_options *options, const cvy_train_result *result, bool preempted)
+/* One line; convoy compare has more of it. */
+static void print_prediction(const cli_prediction *prediction, const cvy_train_result *result)
+{
+    char unit[2][CVY_UNIT_TEXT];
+    if (prediction->iteration_s > 0 && result->iterations > 0) {
+        printf("predicted       %s an iteration on %s, measured %s (%+.1f %%)\n",
+               cvy_print_seconds(prediction->iteration_s, unit[0]), prediction->machine,
+               cvy_print_seconds(result->iteration_s, unit[1]),
+               100 * (prediction->iteration_s / result->iteration_s - 1));
+    }
+}
+
+void cli_print_result(const cli_options *options, const cli_prediction *prediction, const cvy_train_result *result,
+                      bool preempted)
 {
     char unit[2][CVY_UNIT_TEXT];
     if (!preempted && result->images_per_s <= 0 && !isfinite(result->loss)) { /* a resumed run that was at its end */
@@ -149,6 +162,7 @@ void cli_print_result(const cli_options *options, const cvy_train_result *result
     printf("time            %s, %s images/s, %.1f %% of it waiting for data\n",
            cvy_print_seconds(result->seconds, unit[0]), cli_print_rate(result->images_per_s, unit[1]),
            100 * result->data_wait_share);
+    print_prediction(prediction, result);
     printf("tensor memory   %s planned, %s measured\n", cvy_print_bytes((double)result->tensor_plan_bytes, unit[0]),
            cvy_print_bytes((double)result->tensor_peak_bytes, unit[1]));
     if (options->log_view) {

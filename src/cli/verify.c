@@ -30,13 +30,13 @@ static json_t *list_layers(const cvy_verification *v)
 static cvy_status print_json(const cli_options *options, const cvy_verification *v)
 {
     return cli_json_print(json_pack(
-        "{s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:b, s:b, s:s, s:I, s:s, s:i, s:s?, s:o}", "strategy", v->strategy,
+        "{s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:b, s:b, s:s, s:I, s:s, s:i, s:b, s:s?, s:o}", "strategy", v->strategy,
         "ranks", v->ranks, "steps", (json_int_t)v->steps, "loss_relative", cli_json_number(v->loss_relative),
         "gradient_relative", cli_json_number(v->gradient_relative), "weight_relative",
         cli_json_number(v->weight_relative), "noise", cli_json_number(v->noise), "replicas_identical",
         v->replicas_identical, "pass", v->pass, "model", options->model, "global_batch", (json_int_t)v->batch,
-        "precision", v->double_precision ? "fp64" : "fp32", "shakes", v->shakes, "why", v->pass ? NULL : v->why,
-        "layers", list_layers(v)));
+        "precision", v->double_precision ? "fp64" : "fp32", "shakes", v->shakes, "weak", v->weak, "why",
+        v->pass ? NULL : v->why, "layers", list_layers(v)));
 }
 
 static void print_rows(const cvy_verification *v, bool all)
@@ -73,6 +73,17 @@ static void print_result(const cli_options *options, const cvy_verification *v)
     printf("verdict         %s\n", v->pass ? "passes" : "fails");
 }
 
+/* A pass that says little is not to be taken for a proof. */
+static void warn_of_noise(cli_progress *progress, const cvy_verification *v)
+{
+    char line[200];
+    if (v->weak && v->pass) {
+        snprintf(line, sizeof line, "the serial run by itself is off by %.2g of a tensor's norm, and the strategy may "
+                 "be by ten times as much: that it passes proves little; --double has no noise", v->noise);
+        cli_progress_warn(progress, line);
+    }
+}
+
 static void handle_setup(void *context, const char *line) { cli_progress_log(context, "%s", line); }
 
 static cvy_status verify_model(const cli_options *options, const cvy_model *model)
@@ -87,6 +98,9 @@ static cvy_status verify_model(const cli_options *options, const cvy_model *mode
         status = print_json(options, &v);
     } else if (status == CVY_OK) {
         print_result(options, &v);
+    }
+    if (status == CVY_OK) {
+        warn_of_noise(&progress, &v);
     }
     if (status == CVY_OK && !v.pass) {
         status = cvy_fail(CVY_ERR_DIFFERS, "strategy %s on %d rank%s is not the serial run: %s", v.strategy, v.ranks,

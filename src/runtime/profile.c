@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/memory.h"
 #include "plan/step_kind.h"
@@ -161,6 +162,16 @@ done:
     cvy_free(united.row);
     cvy_free(all);
     return status;
+}
+
+cvy_status cvy_session_peak_memory(const cvy_session *session, int64_t *bytes_out)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    double kibibytes = (double)usage.ru_maxrss;
+    CVY_TRY(cvy_comm_all_reduce(session->comm, &kibibytes, 1, CVY_F64, CVY_REDUCE_MAX));
+    *bytes_out = (int64_t)kibibytes * 1024;
+    return CVY_OK;
 }
 
 cvy_status cvy_session_profile(const cvy_session *session, unsigned schedules, const double *floor_s,

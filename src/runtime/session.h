@@ -76,6 +76,9 @@ cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_option
 cvy_status cvy_session_evaluate(cvy_session *session, const cvy_train_options *options,
                                 const cvy_train_observer *observer, cvy_evaluation *evaluation_out);
 
+/** The largest resident set of a process so far, of all ranks. Collective. */
+cvy_status cvy_session_peak_memory(const cvy_session *session, int64_t *bytes_out);
+
 /**
  * Sum up the profiles of schedules by kind of step; largest first. Of many ranks each kind has the figures of the rank
  * where it took longest. Collective.

@@ -4,7 +4,6 @@
  * rank that computes longest, since the others' communication is waiting for it.
  */
 #include <math.h>
-#include <sys/resource.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
@@ -162,18 +161,16 @@ done:
     return status;
 }
 
-/* What takes most memory, and has the most steps: each on the rank where it is most. Collective. */
+/* What is most on one rank or another. Collective. */
 static cvy_status take_largest(const cvy_session *session, cvy_throughput *out)
 {
-    double most[] = {(double)out->peak_memory_bytes, (double)out->tensor_bytes, out->measured_s, out->steps,
-                     out->format_changes,            out->threads};
+    double most[] = {(double)out->tensor_bytes, out->measured_s, out->steps, out->format_changes, out->threads};
     CVY_TRY(cvy_comm_all_reduce(session->comm, most, sizeof most / sizeof most[0], CVY_F64, CVY_REDUCE_MAX));
-    out->peak_memory_bytes = (int64_t)most[0];
-    out->tensor_bytes = (int64_t)most[1];
-    out->measured_s = most[2];
-    out->steps = (int)most[3];
-    out->format_changes = (int)most[4];
-    out->threads = (int)most[5];
+    out->tensor_bytes = (int64_t)most[0];
+    out->measured_s = most[1];
+    out->steps = (int)most[2];
+    out->format_changes = (int)most[3];
+    out->threads = (int)most[4];
     return CVY_OK;
 }
 
@@ -193,8 +190,6 @@ static cvy_status take_highest_floors(const cvy_session *session, cvy_throughput
 static cvy_status summarise(const cvy_session *session, const measuring *m, double *room, cvy_throughput *out)
 {
     int64_t count = m->effort->iterations;
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
     CVY_TRY(take_slowest_iterations(session, m, room));
     out->iteration_s = find_quantile(m->samples, count, offsetof(sample, iteration), 0.5, room);
     out->iteration_quartile_s[0] = find_quantile(m->samples, count, offsetof(sample, iteration), 0.25, room);
@@ -211,11 +206,11 @@ static cvy_status summarise(const cvy_session *session, const measuring *m, doub
     out->update_s = parts.update;
     out->communication_s = parts.communication;
     out->images_per_s = (double)out->batch / out->iteration_s;
-    out->peak_memory_bytes = (int64_t)usage.ru_maxrss * 1024;
     out->tensor_bytes = session->plan->persistent_bytes + session->plan->transient_bytes;
     out->threads = session->threads;
     out->steps = session->plan->schedule[CVY_SCHEDULE_TRAIN].steps;
     out->format_changes = session->plan->format_changes;
+    CVY_TRY(cvy_session_peak_memory(session, &out->peak_memory_bytes));
     return take_largest(session, out);
 }
 

@@ -167,6 +167,7 @@ static cvy_status loop(cvy_training *t)
 {
     t->start_s = t->window_s = cvy_clock_s();
     t->start_samples = t->position.samples_total;
+    t->start_step = t->position.step;
     cvy_status status = CVY_OK;
     while (status == CVY_OK && (t->position.step < t->steps_total || owes_evaluation(t))) {
         status = train_epoch(t);

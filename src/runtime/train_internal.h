@@ -23,7 +23,7 @@ typedef struct cvy_training {
     int64_t samples;                    /**< of an epoch */
     int64_t steps_total;
     double start_s;                     /**< of the loop */
-    int64_t start_samples;
+    int64_t start_samples, start_step;
     double window_s;                    /**< start of the window over which the shown rate is taken */
     int64_t window_samples;
     double shown_rate;

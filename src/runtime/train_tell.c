@@ -1,6 +1,7 @@
 /* What others are told of a training: the observer, the metrics in the run's folder, the caller. */
 #include <math.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/train_internal.h"
@@ -135,6 +136,10 @@ cvy_status cvy_training_fill_result(cvy_training *t)
     r->best_validation_accuracy = find_best_accuracy(t);
     r->tensor_peak_bytes = cvy_memory_tensor_peak_bytes();
     r->tensor_plan_bytes = t->session.plan->persistent_bytes + t->session.plan->transient_bytes;
+    r->iterations = t->position.step - t->start_step;
+    r->iteration_s = training_s * fmax(1.0 - r->data_wait_share, 0.0) / (double)cvy_max_i64(r->iterations, 1);
+    r->threads = t->session.threads;
+    CVY_TRY(cvy_session_peak_memory(&t->session, &r->peak_memory_bytes));
     unsigned schedules = 1u << CVY_SCHEDULE_TRAIN | 1u << CVY_SCHEDULE_TRAIN_TAIL | 1u << CVY_SCHEDULE_EVALUATE;
     return cvy_session_profile(&t->session, schedules, NULL, &r->row, &r->rows);
 }

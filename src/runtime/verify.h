@@ -1,13 +1,40 @@
 /*
- * What the files of the verification share: verify_run.c trains and keeps what is to be compared, verify_compare.c
- * compares, verify.c has the two runs made.
+ * What the files of the verification share: verify_run.c trains and keeps what is to be compared, verify_parts.c says
+ * which samples the serial run takes together, verify_compare.c compares, verify.c has the two runs made.
  */
 #ifndef CVY_RUNTIME_VERIFY_H
 #define CVY_RUNTIME_VERIFY_H
 
 #include "convoy/verify.h"
-#include "model/model.h"
-#include "tensor/tensor.h"
+#include "plan/plan.h"
+
+/** How a run divided its batches into micro-batches. */
+typedef struct cvy_verify_parts {
+    int64_t batch, ranks; /**< samples of all ranks; ranks along the sample axis */
+    int micro_batches;
+    bool mixed;           /**< batch norms see a part of each rank's share at once, not samples in a row */
+} cvy_verify_parts;
+
+/**
+ * Find them of a plan. Not collective; the same on all ranks.
+ *
+ * @retval CVY_ERR_INPUT they are mixed, and one rank alone cannot have its parts so: they differ in size, or a layer
+ *                       drops by a sample's place in its batch; the sizes or the layer are named
+ */
+cvy_status cvy_verify_parts_find(const cvy_plan *plan, cvy_verify_parts *parts_out);
+
+/**
+ * The order of a batch in which one rank alone has mixed parts.
+ *
+ * @param[out] order `batch` places: which sample of the batch comes there
+ */
+void cvy_verify_parts_order(const cvy_verify_parts *parts, int64_t *order);
+
+/** What is done to the batches of one rank alone, before it trains on them. */
+typedef struct cvy_verify_input {
+    int shake;               /**< not 0: inputs are moved by one unit in the last place, each number another way */
+    cvy_verify_parts parts;  /**< mixed: samples are put in their order */
+} cvy_verify_input;
 
 /** What is left of a run, on its first rank: whole tensors in plain order, one for each parameter of the model. */
 typedef struct cvy_verify_record {
@@ -16,7 +43,7 @@ typedef struct cvy_verify_record {
     void **gradient;         /**< of the first step; NULL: not trained */
     void **weight;           /**< after the last */
     double *loss;            /**< of each step; the first rank's and all others' */
-    int micro_batches;       /**< parts that a batch went through in */
+    cvy_verify_parts parts;
     bool replicas_identical;
     char why_not[256];       /**< what of the replicas differs, in the words of the state */
 } cvy_verify_record;
@@ -27,11 +54,12 @@ typedef struct cvy_verify_record {
  * Gradients are taken from a training of their own, of one step with momentum, of which the velocity is the gradient as
  * it was summed over the ranks, wherever its pieces lie; weights from one with the options' own optimizer.
  *
- * @param[in]  shake      not 0: inputs are moved by one unit in the last place, each number another way
+ * @param[in]  input      NULL: nothing is done to batches
  * @param[out] record_out released with cvy_verify_record_clear(), on failure too
  */
-cvy_status cvy_verify_run(const cvy_model *model, const cvy_train_options *options, int64_t steps, int shake,
-                          const cvy_train_observer *observer, cvy_verify_record *record_out);
+cvy_status cvy_verify_run(const cvy_model *model, const cvy_train_options *options, int64_t steps,
+                          const cvy_verify_input *input, const cvy_train_observer *observer,
+                          cvy_verify_record *record_out);
 
 void cvy_verify_record_clear(cvy_verify_record *record);
 

@@ -12,6 +12,7 @@
 
 static const double GRADIENT_BOUND = 1e-10, WEIGHT_BOUND = 1e-9; /* in double, by the largest element */
 static const double NOISE_FACTOR = 10.0, SINGLE_BOUND = 1e-5;    /* in single, by the norm */
+static const double WEAK_NOISE = 1e-3;                           /* where a hundredth of a tensor passes */
 static const double LEAST_BIAS = 1e-3;                           /* of the layer's weights, root mean square */
 
 static double element(const void *value, cvy_dtype dtype, int64_t i)
@@ -188,6 +189,7 @@ cvy_status cvy_verify_compare(const cvy_model *model, const cvy_verify_record *t
         }
     }
     qsort(v->layer, (size_t)v->layers, sizeof *v->layer, compare_rows);
+    v->weak = v->noise > WEAK_NOISE;
     v->replicas_identical = tried->replicas_identical;
     if (!v->replicas_identical && !v->why[0]) {
         snprintf(v->why, sizeof v->why, "%s", tried->why_not);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/memory.h"
 #include "base/pulse.h"
 #include "base/random.h"
@@ -30,15 +31,51 @@ typedef struct walk {
     cvy_session session;
     const cvy_train_options *options;
     cvy_loader *loader;
-    int shake; /* 0: none */
+    const cvy_verify_input *input; /* NULL: batches stay as they are */
+    int64_t *order;                /* of samples; NULL: as they come */
+    char *spare;                   /* where they are put in order: images, or labels, of a batch */
 } walk;
 
-/* The batch in its slot, whose memory is the executor's. One rank alone is shaken: it has all of the batch. */
-static void shake_batch(walk *w, const cvy_batch *batch, int64_t step)
+/* Put samples in order where they lie, of a slot, whose memory is the executor's. */
+static void reorder(const walk *w, const void *samples, int64_t sample_bytes)
+{
+    char *slots = cvy_executor_slots(w->session.executor);
+    char *at = slots + ((const char *)samples - slots);
+    int64_t batch = w->options->batch;
+    for (int64_t i = 0; i < batch; i++) {
+        memcpy(w->spare + i * sample_bytes, at + w->order[i] * sample_bytes, (size_t)sample_bytes);
+    }
+    memcpy(at, w->spare, (size_t)(batch * sample_bytes));
+}
+
+/* One rank alone is changed: it has all of the batch. */
+static void change_batch(const walk *w, const cvy_batch *batch, int64_t step)
 {
     float *slots = cvy_executor_slots(w->session.executor);
-    int64_t numbers = batch->own * cvy_shape_elements(&w->session.model->layer[0].output);
-    shake(slots + (batch->x - slots), numbers, w->shake, step);
+    int64_t numbers = cvy_shape_elements(&w->session.model->layer[0].output);
+    if (w->order) {
+        reorder(w, batch->x, numbers * (int64_t)sizeof(float));
+        reorder(w, batch->label, w->session.plan->options.label_bytes);
+    }
+    if (w->input->shake) {
+        shake(slots + (batch->x - slots), batch->own * numbers, w->input->shake, step);
+    }
+}
+
+static cvy_status prepare_order(walk *w)
+{
+    if (!w->input || !w->input->parts.mixed) {
+        return CVY_OK;
+    }
+    int64_t image_bytes = cvy_shape_elements(&w->session.model->layer[0].output) * (int64_t)sizeof(float);
+    int64_t sample_bytes = cvy_max_i64(image_bytes, w->session.plan->options.label_bytes);
+    w->order = cvy_calloc((size_t)w->options->batch, sizeof *w->order);
+    w->spare = cvy_calloc((size_t)w->options->batch, (size_t)sample_bytes);
+    if (!w->order || !w->spare) {
+        return CVY_ERR_MEMORY;
+    }
+    cvy_verify_parts_order(&w->input->parts, w->order);
+    return CVY_OK;
 }
 
 static cvy_status run_step(walk *w, int64_t step, double *loss_out)
@@ -46,8 +83,8 @@ static cvy_status run_step(walk *w, int64_t step, double *loss_out)
     cvy_batch batch = {.slot = -1};
     cvy_executor_result result;
     cvy_status got = cvy_loader_next(w->loader, &batch);
-    if (w->shake && got == CVY_OK) {
-        shake_batch(w, &batch, step);
+    if (w->input && got == CVY_OK) {
+        change_batch(w, &batch, step);
     }
     cvy_executor_batch view = {.x = batch.x, .label = batch.label, .samples = batch.own, .failed = got};
     cvy_run run = {.seed = w->options->seed,
@@ -141,22 +178,27 @@ static cvy_status check_replicas(const walk *w, cvy_verify_record *record)
 }
 
 /* Train, and keep one kind of what is left. */
-static cvy_status train(const cvy_model *model, const cvy_train_options *options, int64_t steps, int shake,
-                        const cvy_train_observer *observer, bool gradients, cvy_verify_record *record)
+static cvy_status train(walk *w, int64_t steps, const cvy_train_observer *observer, bool gradients,
+                        cvy_verify_record *record)
 {
-    walk w = {.options = options, .shake = shake};
-    cvy_status status = cvy_session_open(model, options, observer, true, true, &w.session);
-    CVY_TRY_GOTO(status, done, status);
-    CVY_TRY_GOTO(status, done, run_steps(&w, steps, record->loss));
+    CVY_TRY(cvy_session_open(w->session.model, w->options, observer, true, true, &w->session));
+    CVY_TRY(cvy_verify_parts_find(w->session.plan, &record->parts));
+    CVY_TRY(prepare_order(w));
+    CVY_TRY(run_steps(w, steps, record->loss));
     if (!gradients) {
-        CVY_TRY_GOTO(status, done, check_replicas(&w, record));
+        CVY_TRY(check_replicas(w, record));
     }
-    status = collect(&w, gradients ? "momentum." : "", gradients ? record->gradient : record->weight);
-    CVY_TRY_GOTO(status, done, status);
-    record->micro_batches = w.session.plan->schedule[CVY_SCHEDULE_TRAIN].micro_batches;
-done:
+    return collect(w, gradients ? "momentum." : "", gradients ? record->gradient : record->weight);
+}
+
+static cvy_status walk_once(walk w, int64_t steps, const cvy_train_observer *observer, bool gradients,
+                            cvy_verify_record *record)
+{
+    cvy_status status = train(&w, steps, observer, gradients, record);
     cvy_loader_destroy(&w.loader);
     cvy_session_close(&w.session);
+    cvy_free(w.order);
+    cvy_free(w.spare);
     return status;
 }
 
@@ -170,11 +212,13 @@ static cvy_train_options ask_gradients(const cvy_train_options *options)
     return asked;
 }
 
-cvy_status cvy_verify_run(const cvy_model *model, const cvy_train_options *options, int64_t steps, int shake,
-                          const cvy_train_observer *observer, cvy_verify_record *record_out)
+cvy_status cvy_verify_run(const cvy_model *model, const cvy_train_options *options, int64_t steps,
+                          const cvy_verify_input *input, const cvy_train_observer *observer,
+                          cvy_verify_record *record_out)
 {
     const size_t parameters = (size_t)model->parameters;
     const cvy_train_options asked = ask_gradients(options);
+    walk w = {.session = {.model = model}, .options = &asked, .input = input};
     *record_out = (cvy_verify_record){.dtype = options->double_precision ? CVY_F64 : CVY_F32,
                                       .parameters = model->parameters,
                                       .gradient = cvy_calloc(parameters + 1, sizeof(void *)),
@@ -183,8 +227,9 @@ cvy_status cvy_verify_run(const cvy_model *model, const cvy_train_options *optio
                                       .replicas_identical = true};
     bool room = record_out->gradient && record_out->weight && record_out->loss;
     CVY_TRY(agree(options->comm, room ? CVY_OK : CVY_ERR_MEMORY));
-    CVY_TRY(train(model, &asked, 1, shake, observer, true, record_out));
-    return train(model, options, steps, shake, observer, false, record_out);
+    CVY_TRY(walk_once(w, 1, observer, true, record_out));
+    w.options = options;
+    return walk_once(w, steps, observer, false, record_out);
 }
 
 void cvy_verify_record_clear(cvy_verify_record *record)

@@ -82,4 +82,13 @@ has err "error: 2 ranks: machine cpu-2core has 1 device"
 expect 4 $launch bench lenet5 --batch 8 --threads 1 --log-view --machine ./plain.yaml \
     --strategy pipeline,micro-batches=16
 has err "nothing is predicted: on plain: "
+# Buckets are as the line says, or the machine's file, or 25 MB; the run notes them.
+sed 's/^devices-per-node/execution: {bucket: 3 MB}\n&/' plain.yaml >bucket.yaml
+small="train lenet5 --data digits --train-samples 64 --test-samples 32 --steps 1 --threads 1 --layout rule"
+expect 0 $launch $small --machine ./bucket.yaml --out machines
+has machines/plan.yaml "bucket-bytes: 3000000"
+expect 0 $launch $small --machine ./bucket.yaml --bucket 1MB --out given
+has given/plan.yaml "bucket-bytes: 1000000"
+expect 0 $launch $small --machine ./plain.yaml --out usual
+has usual/plan.yaml "bucket-bytes: 25000000"
 finish

@@ -84,7 +84,59 @@ lenet5,abci,data,4,64,fp32|wrong.csv:2: found 6 cells, expected 7
 END
 printf 'model,machine,ranks\nlenet5,abci,4\n' >wrong.csv
 says 2 "wrong.csv:1: no column 'strategy'" "$convoy" compare --measured wrong.csv
-says 2 "convoy compare needs measurements" "$convoy" compare
+says 2 "convoy compare needs a run, or measurements" "$convoy" compare
 says 2 "no-such.csv" "$convoy" compare --measured no-such.csv
 
+# A run: what was predicted before it stands beside what it took; files of runs are as hostile as others.
+says 2 "convoy compare needs a run, or measurements" "$convoy" compare
+says 2 "convoy compare needs a run, or measurements" "$convoy" compare run --measured "$measured"
+says 2 "nowhere: no such run" "$convoy" compare nowhere
+mkdir begun
+says 2 "begun: holds no profile.json" "$convoy" compare begun
+row='{"step":"convolution forward","algorithm":"","calls":6,"seconds":0.06,"flop":1,"bytes":1,"rank":1,"ranks":2,'
+row+='"least_s":0.05,"predicted_s":0.03}'
+row2='{"step":"dense forward","algorithm":"","calls":3,"seconds":0.012,"flop":1,"bytes":1,"rank":0,"ranks":2,'
+row2+='"least_s":0.011,"predicted_s":0.015}'
+row3='{"step":"batch","algorithm":"","calls":3,"seconds":0.003,"flop":0,"bytes":0,"rank":0,"ranks":2,"least_s":0.003}'
+cat >begun/profile.json <<PROFILE
+{"schema":1,"model":"net","strategy":"data","precision":"fp32","ranks":2,"threads_per_rank":1,"global_batch":8,
+ "measured":{"iterations":3,"iteration_s":0.025,"peak_memory_bytes":100000000,"steps":[$row,$row2,$row3]},
+ "predicted":{"machine":"abci","iteration_s":0.02,"error_relative":0.1,"memory_bytes":110000000}}
+PROFILE
+# By hand: an iteration 0.02 of 0.025 s; kinds 10 of 20 ms and 5 of 4 ms: 1 ms too much, 10 too little, 2 cancel.
+expect 0 "$convoy" compare begun
+has out "iteration                                      20 ms       25 ms    -20.0 %     80.0 %"
+has out "memory of a rank, at most                     110 MB      100 MB    +10.0 %     90.0 %"
+has out "convolution forward                            10 ms       20 ms    -50.0 %    -40.0 %     1  1.20"
+has out "dense forward                                   5 ms        4 ms    +25.0 %     +4.0 %     0  1.09"
+has out "errors of kinds: 1 ms too much and 10 ms too little an iteration; 2 ms of them cancel"
+has out "kinds without a prediction took 1 ms an iteration"
+has out "+-10 %: the iteration lies outside that"
+awk 'length > 100 { bad = 1 } END { exit bad }' out || fail "lines of a run are too wide"
+expect 0 "$convoy" compare begun --json
+check "the JSON of a run" <<'END'
+import json
+answer = json.load(open("out"))
+assert abs(answer["iteration"]["accuracy"] - 0.8) < 1e-9 and abs(answer["iteration"]["error"] + 0.2) < 1e-9, answer
+assert abs(answer["excess_s"] - 0.001) < 1e-9 and abs(answer["lack_s"] - 0.01) < 1e-9, answer
+assert [step["predicted_s"] for step in answer["steps"]][2] is None, answer
+END
+for damage in 's/"calls":6/"calls":-6/' 's/"seconds":0.06/"seconds":"long"/' 's/"schema":1/"schema":2/' \
+    's/"steps"/"step"/' 's/"ranks":2,"threads/"ranks":0,"threads/' 's/}}$/}/'; do
+    mkdir -p damaged
+    sed "$damage" begun/profile.json >damaged/profile.json
+    says 2 "damaged/profile.json:" "$convoy" compare damaged
+done
+sed 's/"predicted":{.*/"predicted":null}/' begun/profile.json >damaged/profile.json
+says 2 "damaged: nothing was predicted of the run; convoy train --machine M predicts it" "$convoy" compare damaged
+
+# Train writes it, and says the iteration's line itself.
+if "$convoy" train --help >/dev/null 2>&1; then
+    expect 0 "$convoy" train lenet5 --data digits --train-samples 64 --test-samples 32 --steps 2 --layout rule \
+        --machine laptop --out run
+    grep -qE "^predicted       [0-9.]+ .?s an iteration on laptop, measured " out || fail "no prediction in: $(cat out)"
+    expect 0 "$convoy" compare run
+    has out "lenet5: 1 rank (serial)"
+    has out "convolution forward"
+fi
 finish

@@ -43,6 +43,8 @@ says 2 "two.yaml: the plan is for 2 ranks, found 1" "$convoy" train --plan two.y
 expect 0 "$convoy" plan lenet5 --machine abci --ranks 1 --batch 24 --precision fp16 --save half.yaml
 says 2 "half.yaml: precision fp16: training computes in fp32 or fp64" "$convoy" train --plan half.yaml --data digits
 
+says 2 "no machine 'nowhere'" "$convoy" train lenet5 --data digits $small --machine nowhere
+
 # What a run notes is a plan file.
 expect 0 "$convoy" plan --plan planned/plan.yaml --machine ethernet-cpu
 expect 0 "$convoy" bench --plan planned/plan.yaml --iterations 1 --warmup 0

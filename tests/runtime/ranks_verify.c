@@ -1,7 +1,5 @@
 /* Verification on the ranks that there are: strategies are the serial run, what is not fails on all ranks alike. */
-#include "comm/ranks.h"
-
-#include "base/error.h"
+#include "runtime/rank_trainings.h"
 #include "runtime/verify.h"
 
 static cvy_train_options describe(const char *strategy)
@@ -85,12 +83,57 @@ static void test_another_training_fails_on_all_ranks(void **state)
     cvy_model_destroy(&model);
 }
 
+static cvy_model *make_dropping_model(void)
+{
+    int at = 0;
+    cvy_model *m = NULL;
+    CHECK(cvy_model_create("dropping", &CVY_SHAPE(2, 4, 4), &m) == CVY_OK);
+    CHECK(cvy_model_append(m, "batch-norm", "norm", &at, " ") == CVY_OK);
+    CHECK(cvy_model_append(m, "dropout", "drop", &at, " ") == CVY_OK);
+    CHECK(cvy_model_append(m, "flatten", "flat", &at, " ") == CVY_OK);
+    CHECK(cvy_model_append(m, "dense", "fc", &at, "outputs: 3") == CVY_OK);
+    CHECK(cvy_model_append(m, "softmax-cross-entropy", "loss", &at, " ") == CVY_OK);
+    CHECK(cvy_model_finish(m) == CVY_OK);
+    return m;
+}
+
+/*
+ * Two micro-batches of data: batch norms see halves of all ranks' shares, where one rank alone would take samples in a
+ * row; it is given them in that order. With three samples a rank the halves of all are two thirds of the batch, which
+ * one rank cannot have, and the dropped elements of a layer go by places: both are refused, on all ranks.
+ */
+static void test_batch_norms_see_the_same_micro_batches(void **state)
+{
+    (void)state;
+    const cvy_verify_options effort = {.steps = 3, .shakes = 0};
+    cvy_model *model = make_small_model(true), *dropping = make_dropping_model();
+    cvy_verification v;
+    cvy_train_options options = describe("data");
+    options.batch = 4 * world.count;
+    options.micro_batches = 2;
+    CHECK(cvy_verify(model, &options, &effort, NULL, &v) == CVY_OK);
+    CHECK(v.pass && v.gradient_relative <= 1e-10 && v.weight_relative <= 1e-9);
+    cvy_verification_clear(&v);
+    if (world.count > 1) {
+        CHECK(cvy_verify(dropping, &options, &effort, NULL, &v) == CVY_ERR_INPUT);
+        CHECK(strstr(cvy_error_message(), "layer drop drops by a sample's place"));
+        cvy_verification_clear(&v);
+        options.batch = 3 * world.count;
+        CHECK(cvy_verify(model, &options, &effort, NULL, &v) == CVY_ERR_INPUT);
+        CHECK(strstr(cvy_error_message(), "which is another training"));
+        cvy_verification_clear(&v);
+    }
+    cvy_model_destroy(&dropping);
+    cvy_model_destroy(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_strategies_are_the_serial_run),
         cmocka_unit_test(test_what_travels_may_change_its_format),
         cmocka_unit_test(test_another_training_fails_on_all_ranks),
+        cmocka_unit_test(test_batch_norms_see_the_same_micro_batches),
     };
     return cmocka_run_group_tests(tests, join_ranks, leave_ranks);
 }

@@ -45,7 +45,8 @@ static void test_a_run_agrees_with_itself(void **state)
         assert_string_equal(v.why, "");
         assert_int_equal(v.layers, 4); /* two convolutions, two dense layers */
         assert_true(v.loss_relative == 0.0 && v.gradient_relative == 0.0 && v.weight_relative == 0.0);
-        assert_int_equal(v.shakes, 0); /* nothing had to be explained */
+        assert_int_equal(v.shakes, in_double ? 0 : effort.shakes); /* though nothing had to be explained */
+        assert_false(v.weak);
         cvy_verification_clear(&v);
     }
     cvy_model_destroy(&model);
@@ -181,6 +182,12 @@ static void test_single_is_held_to_noise(void **state)
     assert_int_equal(v.shakes, 1);
     assert_true(fabs(v.layer[0].share - 0.8) < 1e-6);
     assert_true(fabs(v.noise - off / 8.0 / sqrt(20.0)) < 1e-9);
+    assert_false(v.weak);
+    ((float *)shaken.weight[bias])[7] += 0x1p-7f; /* 2^-7 of sqrt(20) is 1.7e-3 of the norm: ten times that may pass */
+    cvy_verify_add_noise(model, &serial, &shaken, 1, &noise);
+    require(cvy_verify_compare(model, &tried, &serial, &noise, &v));
+    assert_true(v.pass && v.weak);
+    assert_int_equal(v.shakes, 2);
     cvy_verification_clear(&v);
     for (int i = 0; i < 3; i++) {
         release_ones(&room[i]);
@@ -215,6 +222,31 @@ static void test_a_bias_is_measured_by_its_weights(void **state)
     cvy_model_destroy(&model);
 }
 
+/* ---- micro-batches ---- */
+
+/*
+ * 8 samples over 2 ranks are 0..3 and 4..7, whose halves go through together; 5 over 2 are 0 1 2 and 3 4, in parts of
+ * 0 1 with 3, and 2 with 4; one part is the batch as it is.
+ */
+static void test_the_serial_run_has_the_samples_of_a_part_together(void **state)
+{
+    (void)state;
+    static const struct {
+        cvy_verify_parts parts;
+        int64_t order[8];
+    } cases[] = {
+        {{.batch = 8, .ranks = 2, .micro_batches = 2}, {0, 1, 4, 5, 2, 3, 6, 7}},
+        {{.batch = 5, .ranks = 2, .micro_batches = 2}, {0, 1, 3, 2, 4}},
+        {{.batch = 7, .ranks = 3, .micro_batches = 2}, {0, 1, 3, 5, 2, 4, 6}},
+        {{.batch = 3, .ranks = 3, .micro_batches = 1}, {0, 1, 2}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t order[8] = {0};
+        cvy_verify_parts_order(&cases[i].parts, order);
+        assert_memory_equal(order, cases[i].order, sizeof order);
+    }
+}
+
 static void test_what_cannot_be_is_refused(void **state)
 {
     (void)state;
@@ -239,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_double_has_fixed_bounds),
         cmocka_unit_test(test_single_is_held_to_noise),
         cmocka_unit_test(test_a_bias_is_measured_by_its_weights),
+        cmocka_unit_test(test_the_serial_run_has_the_samples_of_a_part_together),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

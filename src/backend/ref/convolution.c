@@ -5,8 +5,13 @@
  *
  * A transposed convolution is the same with x and y in each other's place: its forward pass is the gradient of data,
  * and the other way round.
+ *
+ * Elements are summed a tile at a time, some positions by some filters or channels, each in the order of the formula:
+ * what a tile loads it uses many times, and no sum waits for the one before. Whole nets are verified by these loops.
  */
 #include "backend/ref/ref.h"
+
+enum { POSITIONS = 32, ROWS = 8 }; /* of a tile: its sums lie in 2 KB */
 
 /* The tensors of a pass by the part they play, whether as value or as gradient. */
 typedef struct convolution {
@@ -45,141 +50,216 @@ static convolution get_parts(const cvy_ref_kernel *kernel)
     return parts;
 }
 
-static bool is_inside(const int64_t index[3], const int64_t extent[3])
+/* Some elements of a tensor, one after the other in the order n,d,h,w, of any channel. */
+typedef struct tile {
+    int64_t count;
+    int64_t n[POSITIONS], at[POSITIONS][3];
+} tile;
+
+/* Elements of one channel, in all samples. */
+static int64_t count_elements(const cvy_ref_tensor *tensor)
 {
-    for (int axis = 0; axis < 3; axis++) {
-        if (index[axis] < 0 || index[axis] >= extent[axis]) {
-            return false;
-        }
-    }
-    return true;
+    const int64_t *extent = tensor->extent;
+    return extent[CVY_REF_N] * extent[CVY_REF_D] * extent[CVY_REF_H] * extent[CVY_REF_W];
 }
 
-/* Sum over taps and the channels of filter f's group. */
-static double sum_over_taps(const convolution *parts, int64_t n, int64_t f, const int64_t o[3])
+static void take_tile(const cvy_ref_tensor *tensor, int64_t first, tile *t)
 {
-    const cvy_ref_tensor *x = parts->x;
-    const cvy_ref_tensor *w = parts->w;
-    int64_t group = f / parts->filters;
-    int64_t filter = w->at[CVY_REF_G][group] + w->at[CVY_REF_O][f % parts->filters];
-    const int64_t *channel = x->at[CVY_REF_C] + group * parts->channels;
-    int64_t k[3] = {0, 0, 0};
-    double sum = 0.0;
-    do {
+    int64_t rest = count_elements(tensor) - first;
+    t->count = rest < POSITIONS ? rest : POSITIONS;
+    for (int64_t j = 0; j < t->count; j++) {
+        int64_t index = first + j;
+        for (int axis = 2; axis >= 0; axis--) {
+            t->at[j][axis] = index % tensor->extent[CVY_REF_D + axis];
+            index /= tensor->extent[CVY_REF_D + axis];
+        }
+        t->n[j] = index;
+    }
+}
+
+static int64_t find_offset(const cvy_ref_tensor *tensor, int64_t n, const int64_t at[3])
+{
+    for (int axis = 0; axis < 3; axis++) {
+        if (at[axis] < 0 || at[axis] >= tensor->extent[CVY_REF_D + axis]) {
+            return -1;
+        }
+    }
+    return tensor->at[CVY_REF_N][n] + cvy_ref_point(tensor, CVY_REF_D, at);
+}
+
+/* Where each element of a tile of y finds tap k in x, but for the channel; -1 in the padding. False: none does. */
+static bool find_taps(const convolution *parts, const tile *t, const int64_t k[3], int64_t *offset)
+{
+    bool any = false;
+    for (int64_t j = 0; j < t->count; j++) {
         int64_t i[3];
         for (int axis = 0; axis < 3; axis++) {
-            i[axis] = cvy_ref_tap(parts->window, axis, o[axis], k[axis]);
+            i[axis] = cvy_ref_tap(parts->window, axis, t->at[j][axis], k[axis]);
         }
-        if (!is_inside(i, parts->in)) {
-            continue;
+        offset[j] = find_offset(parts->x, t->n[j], i);
+        any = any || offset[j] >= 0;
+    }
+    return any;
+}
+
+/* Where each element of a tile of x finds the position in y whose tap k it is; -1 where none is. */
+static bool find_positions(const convolution *parts, const tile *t, const int64_t k[3], int64_t *offset)
+{
+    bool any = false;
+    for (int64_t j = 0; j < t->count; j++) {
+        int64_t o[3];
+        for (int axis = 0; axis < 3; axis++) {
+            o[axis] = cvy_ref_position(parts->window, axis, t->at[j][axis], k[axis], parts->out[axis]);
         }
-        int64_t x_at = x->at[CVY_REF_N][n] + cvy_ref_point(x, CVY_REF_D, i);
-        int64_t w_at = filter + cvy_ref_point(w, CVY_REF_KD, k);
-        for (int64_t c = 0; c < parts->channels; c++) {
-            sum += cvy_ref_load(x, x_at + channel[c]) * cvy_ref_load(w, w_at + w->at[CVY_REF_I][c]);
+        offset[j] = find_offset(parts->y, t->n[j], o);
+        any = any || offset[j] >= 0;
+    }
+    return any;
+}
+
+/* The elements of a channel; 0 where there is none. */
+static void load_channel(const cvy_ref_tensor *tensor, int64_t channel, const int64_t *offset, int64_t count,
+                         double *value)
+{
+    for (int64_t j = 0; j < count; j++) {
+        value[j] = offset[j] < 0 ? 0.0 : cvy_ref_load(tensor, offset[j] + tensor->at[CVY_REF_C][channel]);
+    }
+}
+
+/* A pass that makes elements of `to` of elements of `from`: y of x, or dx of dy. */
+typedef struct sweep {
+    const convolution *parts;
+    const cvy_ref_tensor *to, *from;
+    int to_dim, from_dim;  /* of the weights */
+    bool (*find)(const convolution *parts, const tile *t, const int64_t k[3], int64_t *offset);
+    int64_t group, row, rows; /* of the channels of `to`: rows from `row` on, of a group */
+} sweep;
+
+/* Sum over taps, and the channels of the group in `from`. */
+static void sum_tile(const sweep *s, const tile *t, double sum[ROWS][POSITIONS])
+{
+    const cvy_ref_tensor *w = s->parts->w;
+    int64_t channels = w->extent[s->from_dim], k[3] = {0, 0, 0}, offset[POSITIONS];
+    double value[POSITIONS];
+    do {
+        int64_t tap = w->at[CVY_REF_G][s->group] + cvy_ref_point(w, CVY_REF_KD, k);
+        bool any = s->find(s->parts, t, k, offset);
+        for (int64_t c = 0; any && c < channels; c++) {
+            load_channel(s->from, s->group * channels + c, offset, t->count, value);
+            for (int64_t r = 0; r < s->rows; r++) {
+                double weight = cvy_ref_load(w, tap + w->at[s->to_dim][s->row + r] + w->at[s->from_dim][c]);
+                for (int64_t j = 0; j < t->count; j++) {
+                    sum[r][j] += value[j] * weight;
+                }
+            }
         }
-    } while (cvy_ref_next(k, parts->window->kernel));
-    return sum;
+    } while (cvy_ref_next(k, s->parts->window->kernel));
+}
+
+static void store_tile(const sweep *s, const tile *t, double sum[ROWS][POSITIONS], bool relu)
+{
+    int64_t first = s->group * s->parts->w->extent[s->to_dim] + s->row;
+    for (int64_t r = 0; r < s->rows; r++) {
+        double bias = s->parts->b ? cvy_ref_load(s->parts->b, first + r) : 0.0;
+        for (int64_t j = 0; j < t->count; j++) {
+            double value = bias + sum[r][j];
+            bool rectified = relu && value < 0.0; /* NaN stays */
+            cvy_ref_store(s->to, cvy_ref_plane(s->to, t->n[j], first + r) + cvy_ref_point(s->to, CVY_REF_D, t->at[j]),
+                          rectified ? 0.0 : value);
+        }
+    }
+}
+
+static void run_sweep(sweep *s, bool relu)
+{
+    int64_t elements = count_elements(s->to), rows = s->parts->w->extent[s->to_dim];
+    tile t;
+    for (int64_t first = 0; first < elements; first += POSITIONS) {
+        take_tile(s->to, first, &t);
+        for (s->group = 0; s->group < s->parts->w->extent[CVY_REF_G]; s->group++) {
+            for (s->row = 0; s->row < rows; s->row += ROWS) {
+                double sum[ROWS][POSITIONS] = {{0.0}};
+                s->rows = rows - s->row < ROWS ? rows - s->row : ROWS;
+                sum_tile(s, &t, sum);
+                store_tile(s, &t, sum, relu);
+            }
+        }
+    }
 }
 
 cvy_status cvy_ref_convolution_forward(const cvy_ref_kernel *kernel, const cvy_run *run)
 {
     convolution parts = get_parts(kernel);
-    const cvy_ref_tensor *y = parts.y;
+    sweep s = {.parts = &parts, .to = parts.y, .from = parts.x, .to_dim = CVY_REF_O, .from_dim = CVY_REF_I,
+               .find = find_taps};
     (void)run;
-    for (int64_t n = 0; n < y->extent[CVY_REF_N]; n++) {
-        for (int64_t f = 0; f < y->extent[CVY_REF_C]; f++) {
-            double bias = parts.b ? cvy_ref_load(parts.b, f) : 0.0;
-            int64_t plane = cvy_ref_plane(y, n, f);
-            int64_t o[3] = {0, 0, 0};
-            do {
-                double value = bias + sum_over_taps(&parts, n, f, o);
-                bool rectified = kernel->base.op.relu && value < 0.0; /* NaN stays */
-                cvy_ref_store(y, plane + cvy_ref_point(y, CVY_REF_D, o), rectified ? 0.0 : value);
-            } while (cvy_ref_next(o, parts.out));
-        }
-    }
+    run_sweep(&s, kernel->base.op.relu);
     return CVY_OK;
-}
-
-/* Sum over the positions that see input element i of channel c, and the filters of its group. */
-static double sum_over_positions(const convolution *parts, int64_t n, int64_t c, const int64_t i[3])
-{
-    const cvy_ref_tensor *dy = parts->y;
-    const cvy_ref_tensor *w = parts->w;
-    int64_t group = c / parts->channels;
-    int64_t channel = w->at[CVY_REF_G][group] + w->at[CVY_REF_I][c % parts->channels];
-    const int64_t *filter = dy->at[CVY_REF_C] + group * parts->filters;
-    int64_t k[3] = {0, 0, 0};
-    double sum = 0.0;
-    do {
-        int64_t o[3];
-        for (int axis = 0; axis < 3; axis++) {
-            o[axis] = cvy_ref_position(parts->window, axis, i[axis], k[axis], parts->out[axis]);
-        }
-        if (!is_inside(o, parts->out)) {
-            continue;
-        }
-        int64_t dy_at = dy->at[CVY_REF_N][n] + cvy_ref_point(dy, CVY_REF_D, o);
-        int64_t w_at = channel + cvy_ref_point(w, CVY_REF_KD, k);
-        for (int64_t f = 0; f < parts->filters; f++) {
-            sum += cvy_ref_load(dy, dy_at + filter[f]) * cvy_ref_load(w, w_at + w->at[CVY_REF_O][f]);
-        }
-    } while (cvy_ref_next(k, parts->window->kernel));
-    return sum;
 }
 
 cvy_status cvy_ref_convolution_data(const cvy_ref_kernel *kernel, const cvy_run *run)
 {
     convolution parts = get_parts(kernel);
-    const cvy_ref_tensor *dx = parts.x;
+    sweep s = {.parts = &parts, .to = parts.x, .from = parts.y, .to_dim = CVY_REF_I, .from_dim = CVY_REF_O,
+               .find = find_positions};
     (void)run;
-    for (int64_t n = 0; n < dx->extent[CVY_REF_N]; n++) {
-        for (int64_t c = 0; c < dx->extent[CVY_REF_C]; c++) {
-            double bias = parts.b ? cvy_ref_load(parts.b, c) : 0.0;
-            int64_t plane = cvy_ref_plane(dx, n, c);
-            int64_t i[3] = {0, 0, 0};
-            do {
-                cvy_ref_store(dx, plane + cvy_ref_point(dx, CVY_REF_D, i), bias + sum_over_positions(&parts, n, c, i));
-            } while (cvy_ref_next(i, parts.in));
-        }
-    }
+    run_sweep(&s, false);
     return CVY_OK;
 }
 
-/* Sum over one row of outputs, at n,f,od,oh, of dy times x at tap kw; @p x_row is where the row of inputs begins. */
-static double sum_over_row(const convolution *parts, int64_t x_row, int64_t dy_row, int64_t kw)
+/* ---- gradients of weights ---- */
+
+/* Filters by channels of a group: the weights of a tile, each of one tap. */
+typedef struct patch {
+    int64_t group, filter, channel, filters, channels;
+} patch;
+
+/* Sum over samples and positions of x at tap k times dy. */
+static void sum_patch(const convolution *parts, const patch *p, const int64_t k[3], double sum[ROWS][ROWS])
 {
-    const int64_t *x_at = parts->x->at[CVY_REF_W];
-    const int64_t *dy_at = parts->y->at[CVY_REF_W];
-    double sum = 0.0;
-    for (int64_t ow = 0; ow < parts->out[2]; ow++) {
-        int64_t i = cvy_ref_tap(parts->window, 2, ow, kw);
-        if (i >= 0 && i < parts->in[2]) {
-            sum += cvy_ref_load(parts->x, x_row + x_at[i]) * cvy_ref_load(parts->y, dy_row + dy_at[ow]);
+    const cvy_ref_tensor *x = parts->x, *dy = parts->y;
+    int64_t elements = count_elements(dy), x_offset[POSITIONS], dy_offset[POSITIONS];
+    double x_value[ROWS][POSITIONS], dy_value[ROWS][POSITIONS];
+    tile t;
+    for (int64_t first = 0; first < elements; first += POSITIONS) {
+        take_tile(dy, first, &t);
+        if (!find_taps(parts, &t, k, x_offset)) {
+            continue;
+        }
+        for (int64_t j = 0; j < t.count; j++) {
+            dy_offset[j] = find_offset(dy, t.n[j], t.at[j]);
+        }
+        for (int64_t c = 0; c < p->channels; c++) {
+            load_channel(x, p->group * parts->channels + p->channel + c, x_offset, t.count, x_value[c]);
+        }
+        for (int64_t f = 0; f < p->filters; f++) {
+            load_channel(dy, p->group * parts->filters + p->filter + f, dy_offset, t.count, dy_value[f]);
+        }
+        for (int64_t j = 0; j < t.count; j++) {
+            for (int64_t f = 0; f < p->filters; f++) {
+                for (int64_t c = 0; c < p->channels; c++) {
+                    sum[f][c] += x_value[c][j] * dy_value[f][j];
+                }
+            }
         }
     }
-    return sum;
 }
 
-/* Sum over samples and positions of x at tap k times dy, for filter f and channel c. */
-static double sum_over_samples(const convolution *parts, int64_t f, int64_t c, const int64_t k[3])
+static void make_patch(const convolution *parts, const patch *p)
 {
-    const cvy_ref_tensor *x = parts->x;
-    const cvy_ref_tensor *dy = parts->y;
-    const int64_t rows[3] = {dy->extent[CVY_REF_N], parts->out[0], parts->out[1]};
-    int64_t row[3] = {0, 0, 0}; /* n, od, oh */
-    double sum = 0.0;
+    const cvy_ref_tensor *dw = parts->w;
+    int64_t k[3] = {0, 0, 0};
     do {
-        int64_t d = cvy_ref_tap(parts->window, 0, row[1], k[0]);
-        int64_t h = cvy_ref_tap(parts->window, 1, row[2], k[1]);
-        if (d >= 0 && d < parts->in[0] && h >= 0 && h < parts->in[1]) {
-            int64_t x_row = cvy_ref_plane(x, row[0], c) + x->at[CVY_REF_D][d] + x->at[CVY_REF_H][h];
-            int64_t dy_row = cvy_ref_plane(dy, row[0], f) + dy->at[CVY_REF_D][row[1]] + dy->at[CVY_REF_H][row[2]];
-            sum += sum_over_row(parts, x_row, dy_row, k[2]);
+        double sum[ROWS][ROWS] = {{0.0}};
+        int64_t tap = dw->at[CVY_REF_G][p->group] + cvy_ref_point(dw, CVY_REF_KD, k);
+        sum_patch(parts, p, k, sum);
+        for (int64_t f = 0; f < p->filters; f++) {
+            for (int64_t c = 0; c < p->channels; c++) {
+                cvy_ref_store(dw, tap + dw->at[CVY_REF_O][p->filter + f] + dw->at[CVY_REF_I][p->channel + c],
+                              sum[f][c]);
+            }
         }
-    } while (cvy_ref_next(row, rows));
-    return sum;
+    } while (cvy_ref_next(k, parts->window->kernel));
 }
 
 static double sum_filter(const cvy_ref_tensor *dy, int64_t f)
@@ -199,19 +279,16 @@ static double sum_filter(const cvy_ref_tensor *dy, int64_t f)
 cvy_status cvy_ref_convolution_weights(const cvy_ref_kernel *kernel, const cvy_run *run)
 {
     convolution parts = get_parts(kernel);
-    const cvy_ref_tensor *dw = parts.w;
     const cvy_ref_tensor *dy = cvy_ref_find(kernel, CVY_ROLE_DY);
+    patch p = {0};
     (void)run;
-    for (int64_t f = 0; f < parts.y->extent[CVY_REF_C]; f++) {
-        int64_t group = f / parts.filters;
-        int64_t filter = dw->at[CVY_REF_G][group] + dw->at[CVY_REF_O][f % parts.filters];
-        for (int64_t i = 0; i < parts.channels; i++) {
-            int64_t plane = filter + dw->at[CVY_REF_I][i];
-            int64_t k[3] = {0, 0, 0};
-            do {
-                cvy_ref_store(dw, plane + cvy_ref_point(dw, CVY_REF_KD, k),
-                              sum_over_samples(&parts, f, group * parts.channels + i, k));
-            } while (cvy_ref_next(k, parts.window->kernel));
+    for (p.group = 0; p.group < parts.w->extent[CVY_REF_G]; p.group++) {
+        for (p.filter = 0; p.filter < parts.filters; p.filter += ROWS) {
+            p.filters = parts.filters - p.filter < ROWS ? parts.filters - p.filter : ROWS;
+            for (p.channel = 0; p.channel < parts.channels; p.channel += ROWS) {
+                p.channels = parts.channels - p.channel < ROWS ? parts.channels - p.channel : ROWS;
+                make_patch(&parts, &p);
+            }
         }
     }
     for (int64_t f = 0; parts.b && f < dy->extent[CVY_REF_C]; f++) {

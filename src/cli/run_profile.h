@@ -1,0 +1,38 @@
+/* What a run took, beside what was predicted of it: RUN/profile.json, which train writes and compare reads. */
+#ifndef CVY_CLI_RUN_PROFILE_H
+#define CVY_CLI_RUN_PROFILE_H
+
+#include "base/json.h"
+#include "convoy/train.h"
+
+/** A run, or the last part of one that was resumed. Texts are borrowed: from whoever saves it, or from `json`. */
+typedef struct cli_run_profile {
+    const char *model, *strategy, *precision;
+    const char *machine;               /**< that the prediction is of; NULL: nothing was predicted */
+    int64_t ranks, threads, batch;
+    int64_t iterations;
+    double iteration_s;                /**< mean */
+    int64_t peak_memory_bytes;         /**< largest resident set of a process */
+    double predicted_iteration_s;      /**< 0: nothing was predicted */
+    double predicted_error;            /**< relative, either way */
+    int64_t predicted_memory_bytes;
+    int rows;
+    cvy_profile_row *row;              /**< sums over all calls, and what was predicted of as many */
+    json_t *json;                      /**< of a loaded one */
+} cli_run_profile;
+
+/** Write RUN/profile.json. @retval CVY_ERR_IO, CVY_ERR_MEMORY */
+cvy_status cli_run_profile_save(const char *run, const cli_run_profile *profile);
+
+/**
+ * Read RUN/profile.json.
+ *
+ * @param[out] profile_out  released with cli_run_profile_clear(); untouched on failure
+ * @retval CVY_ERR_INPUT    no such run, it has no profile, or one that is wrong: file, key, found, expected
+ */
+cvy_status cli_run_profile_load(const char *run, cli_run_profile *profile_out);
+
+/** Release what a loaded profile owns, and empty it. */
+void cli_run_profile_clear(cli_run_profile *profile);
+
+#endif
