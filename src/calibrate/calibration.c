@@ -121,9 +121,9 @@ static cvy_status fill_device(const cvy_calibration *c, cvy_machine *m)
     snprintf(spread, sizeof spread, "quartiles of %d probes between kernels, %s", c->survey.noise.probes, c->date);
     CVY_TRY(cvy_machine_keep(m, c->host.processor[0] ? c->host.processor : "cpu", &d->name));
     d->kind = CVY_DEVICE_CPU;
-    d->cores = c->host.cores;
+    d->cores = c->threads;
     d->vector_bits = c->host.vector_bits;
-    d->memory_bytes = c->host.memory_bytes;
+    d->memory_bytes = c->host.memory_bytes / (c->network.curves > 0 ? c->network.node_ranks : 1);
     d->peak_flop_per_s[CVY_PRECISION_FP32] = c->peaks.flop_per_s;
     d->memory_Bps = c->peaks.memory_Bps;
     d->launch_s = c->peaks.launch_s;
@@ -178,12 +178,16 @@ cvy_status cvy_calibration_make_machine(const cvy_calibration *calibration, cons
     }
     m->nodes = m->devices_per_node = 1;
     m->execution.leader_broadcast = true; /* the default */
-    snprintf(summary, sizeof summary, "%d cores of %s, measured %s", c->host.cores,
-             c->host.processor[0] ? c->host.processor : "this machine", c->date);
+    int ranks = c->network.curves > 0 ? c->network.nodes * c->network.node_ranks : 1;
+    snprintf(summary, sizeof summary, "%d rank%s of %d threads on %s, measured %s", ranks, ranks > 1 ? "s" : "",
+             c->threads, c->host.processor[0] ? c->host.processor : "this machine", c->date);
     CVY_TRY_GOTO(status, done, cvy_machine_keep(m, name, &m->name));
     CVY_TRY_GOTO(status, done, cvy_machine_keep(m, summary, &m->summary));
     CVY_TRY_GOTO(status, done, fill_device(c, m));
     CVY_TRY_GOTO(status, done, add_rules(c, m));
+    if (c->network.curves > 0) {
+        CVY_TRY_GOTO(status, done, cvy_network_fill(&c->network, c->date, m));
+    }
     *machine_out = m;
     m = NULL;
 done:

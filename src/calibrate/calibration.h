@@ -7,6 +7,7 @@
 
 #include "base/topology.h"
 #include "calibrate/fit.h"
+#include "calibrate/network.h"
 #include "calibrate/peaks.h"
 #include "calibrate/survey.h"
 #include "machine/machine.h"
@@ -25,6 +26,7 @@ typedef struct cvy_calibration {
     int fits;
     cvy_fit_shares shares;     /**< of all other kernels, by all that were measured */
     cvy_fit_score rest;        /**< of these shares, over all that was measured */
+    cvy_network_profile network; /**< without curves where one rank measured alone */
 } cvy_calibration;
 
 /** A name out of a host's facts, as 2core-avx512-24gb. @return @p name, of CVY_CALIBRATION_NAME bytes */
@@ -34,7 +36,8 @@ const char *cvy_calibration_name(const cvy_topology *host, char *name);
 cvy_status cvy_calibration_fit(cvy_calibration *calibration);
 
 /**
- * Make the machine of a calibration: one device, by the host's facts, every figure with its source.
+ * Make the machine of a calibration: a device is what one rank has, its threads and its share of the memory; every
+ * figure has its source.
  *
  * @param[in]  name         of the machine, and of the folder of files beside its own
  * @param[out] machine_out  released with cvy_machine_destroy()

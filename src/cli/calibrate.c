@@ -15,6 +15,7 @@
 #include "calibrate/calibration.h"
 #include "cli/calibrate.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/signals.h"
 #include "convoy/version.h"
 #include "plan/plan.h"
@@ -26,15 +27,16 @@ typedef struct budget {
     double seconds;
     int rounds;
     double most_bytes, kernel_s; /* at the peak rate */
+    double most_message;
     cvy_measure_effort effort;
 } budget;
 
 static const budget budgets[] = {
-    [CLI_BUDGET_QUICK] = {60.0, 200, 32e6, 0.005,
+    [CLI_BUDGET_QUICK] = {60.0, 200, 32e6, 0.005, 16.8e6,
                           {.least_runs = 3, .most_runs = 9, .enough_s = 0.02, .median = true, .steady = 0.03}},
-    [CLI_BUDGET_NORMAL] = {300.0, 1000, 128e6, 0.02,
+    [CLI_BUDGET_NORMAL] = {300.0, 1000, 128e6, 0.02, 67.2e6,
                            {.least_runs = 3, .most_runs = 21, .enough_s = 0.05, .median = true, .steady = 0.02}},
-    [CLI_BUDGET_FULL] = {1800.0, 5000, 512e6, 0.05,
+    [CLI_BUDGET_FULL] = {1800.0, 5000, 512e6, 0.05, 268.5e6,
                          {.least_runs = 5, .most_runs = 41, .enough_s = 0.10, .median = true, .steady = 0.01}},
 };
 
@@ -66,7 +68,6 @@ static cvy_status find_paths(work *w)
                        : snprintf(w->path, sizeof w->path, "%s.yaml", name);
     CVY_REQUIRE(length < (int)sizeof w->path, CVY_ERR_INPUT, "--out: a name of more than %d bytes",
                 (int)sizeof w->path);
-    snprintf(w->journal, sizeof w->journal, "%s.journal", w->path);
     if (!w->options->calibrate.force) {
         CVY_TRY(cvy_calibration_check_target(w->path));
     }
@@ -97,12 +98,17 @@ static cvy_status find_model_ops(work *w)
     return CVY_OK;
 }
 
-/* As many threads as a training would have, where it would have them. */
+/* As many threads as a training would have, where it would have them. Collective. */
 static cvy_status take_threads(work *w)
 {
     CVY_TRY(cvy_places_find(w->options->train.comm, (int)w->options->threads, &w->places));
     w->calibration->threads = w->places.place[w->places.rank].threads;
     cvy_threads_set(w->calibration->threads);
+    if (w->places.ranks > 1) { /* each keeps what it has measured */
+        snprintf(w->journal, sizeof w->journal, "%s.journal.%d", w->path, w->places.rank);
+    } else {
+        snprintf(w->journal, sizeof w->journal, "%s.journal", w->path);
+    }
     bool own = w->places.ranks > 1 && CPU_COUNT(&w->places.own) > 0;
     w->bound = own ? cvy_threads_bind(w->calibration->threads, &w->places.own) : NULL;
     return CVY_OK;
@@ -159,20 +165,41 @@ static cvy_status survey(work *w, cvy_journal *journal)
     return status;
 }
 
+/* All ranks at the same time, as they train. */
+static cvy_status measure_network(work *w)
+{
+    int ranks = w->places.ranks;
+    int *node = cvy_calloc((size_t)ranks, sizeof *node);
+    CVY_TRY(cli_ranks_agree(node ? CVY_OK : CVY_ERR_MEMORY));
+    for (int i = 0; i < ranks; i++) {
+        node[i] = w->places.place[i].node;
+    }
+    if (ranks > 1) {
+        cli_progress_log(&w->progress, "measuring the network between %d ranks", ranks);
+    }
+    cvy_status status = cvy_network_measure(w->options->train.comm, node, w->budget->most_message,
+                                            &w->calibration->network);
+    cvy_free(node);
+    return status;
+}
+
 static cvy_status measure(work *w)
 {
     cvy_journal *journal = NULL;
-    CVY_TRY(cvy_journal_open(w->journal, hash_question(w), &journal));
+    CVY_TRY(cli_ranks_agree(cvy_journal_open(w->journal, hash_question(w), &journal)));
     cvy_status status;
     if (cvy_journal_rows(journal) > 0) {
         cli_progress_log(&w->progress, "going on with %d kernels of %s", cvy_journal_rows(journal), w->journal);
     }
     cli_progress_log(&w->progress, "measuring what this machine can do at best");
-    CVY_TRY_GOTO(status, done, cvy_peaks_measure(&w->chain, &w->calibration->peaks));
-    CVY_TRY_GOTO(status, done, survey(w, journal));
-    CVY_REQUIRE_GOTO(status, done, !w->calibration->survey.stopped, CVY_PREEMPTED,
-                     "stopped after %d kernels, which %s keeps: the same command goes on", w->calibration->survey.rows,
-                     w->journal);
+    CVY_TRY_GOTO(status, done, cli_ranks_agree(cvy_peaks_measure(&w->chain, &w->calibration->peaks)));
+    status = survey(w, journal);
+    if (status == CVY_OK && w->calibration->survey.stopped) {
+        status = cvy_fail(CVY_PREEMPTED, "stopped after %d kernels, which %s keeps: the same command goes on",
+                          w->calibration->survey.rows, w->journal);
+    }
+    CVY_TRY_GOTO(status, done, cli_ranks_agree(status));
+    status = measure_network(w);
 done:
     cli_progress_clear(&w->progress);
     if (status == CVY_PREEMPTED) {
@@ -182,26 +209,38 @@ done:
     return status;
 }
 
-static cvy_status calibrate(work *w)
+/* The first rank's kernels are the file's: what the others measured kept them as busy as it was. */
+static cvy_status write_down(work *w)
 {
     char noise[CVY_NOISE_TEXT];
+    CVY_TRY(cvy_calibration_fit(w->calibration));
+    CVY_TRY(cvy_calibration_save(w->calibration, w->path));
+    if (*cvy_noise_print(&w->calibration->survey.noise, noise)) {
+        cli_progress_warn(&w->progress, noise);
+    }
+    return w->options->json ? cli_calibration_print_json(w->calibration, w->path)
+                            : cli_calibration_print(w->calibration, w->path);
+}
+
+static cvy_status prepare(work *w)
+{
     time_t now = time(NULL);
     struct tm day;
     strftime(w->calibration->date, sizeof w->calibration->date, "%Y-%m-%d", localtime_r(&now, &day));
     cvy_topology_get(&w->calibration->host);
     CVY_TRY(cvy_backend_chain_find(w->options->train.backend, &w->chain));
     CVY_TRY(find_paths(w));
-    CVY_TRY(find_model_ops(w));
+    return find_model_ops(w);
+}
+
+static cvy_status calibrate(work *w)
+{
+    CVY_TRY(cli_ranks_agree(prepare(w)));
     CVY_TRY(take_threads(w));
     CVY_TRY(measure(w));
-    CVY_TRY(cvy_calibration_fit(w->calibration));
-    CVY_TRY(cvy_calibration_save(w->calibration, w->path));
+    CVY_TRY(cli_ranks_agree(cli_ranks_speak() ? write_down(w) : CVY_OK));
     (void)unlink(w->journal); /* what it held is in the table of kernels */
-    if (*cvy_noise_print(&w->calibration->survey.noise, noise)) {
-        cli_progress_warn(&w->progress, noise);
-    }
-    return w->options->json ? cli_calibration_print_json(w->calibration, w->path)
-                            : cli_calibration_print(w->calibration, w->path);
+    return CVY_OK;
 }
 
 static cvy_status run_calibrate(const cli_command *command, int argc, char **argv)
@@ -234,6 +273,8 @@ const cli_command cli_calibrate = {
     .summary = "Measure this machine, and write the machine file that plans read",
     .examples = "  convoy calibrate -o here.yaml --budget quick\n"
                 "  convoy calibrate -o here.yaml --model resnet50 --batch 32\n"
+                "  mpiexec -n 2 --bind-to none convoy calibrate -o two.yaml\n"
                 "  convoy plan resnet50 --machine here.yaml\n",
+    .on_all_ranks = true,
     .run = run_calibrate,
 };

@@ -1,5 +1,6 @@
 /* The table of fits: a line for each kind and pass, errors of shapes that were held out. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "cli/calibrate.h"
@@ -44,6 +45,29 @@ static void print_fit(const cvy_fit *fit)
     printf("  %-8s%5.0f%6.2f\n", cvy_fit_way_name(fit->best), 100 * best->high, best->r2);
 }
 
+/* The least message's time, the rate of the largest, and how well lines say what lies between. */
+static void print_network(const cvy_network_profile *n)
+{
+    char unit[2][CVY_UNIT_TEXT];
+    if (n->curves == 0) {
+        return;
+    }
+    printf("\n%-16s %5s  %-12s %-14s %6s  %s\n", "network", "ranks", "least", "largest", "lines", "off by at most");
+    for (int i = 0; i < n->curves; i++) {
+        const cvy_network_curve *curve = &n->curve[i];
+        const cvy_network_point *last = &curve->point[curve->points - 1];
+        double residual = 0.0;
+        for (int k = 0; k < curve->pieces; k++) {
+            residual = curve->piece[k].residual > residual ? curve->piece[k].residual : residual;
+        }
+        printf("%-16s %5d  %-12s %s/s%*s %6d  %.0f %%\n", cvy_collective_name(curve->collective), curve->ranks,
+               cvy_print_seconds(curve->point[0].seconds, unit[0]),
+               cvy_print_bytes(last->bytes / last->seconds, unit[1]), 12 - (int)strlen(unit[1]), "", curve->pieces,
+               100 * residual);
+    }
+    printf("bucket           %s\n", cvy_print_bytes((double)n->bucket_bytes, unit[0]));
+}
+
 cvy_status cli_calibration_print(const cvy_calibration *c, const char *path)
 {
     print_head(c);
@@ -53,6 +77,7 @@ cvy_status cli_calibration_print(const cvy_calibration *c, const char *path)
     for (int i = 0; i < c->fits; i++) {
         print_fit(&c->fit[i]);
     }
+    print_network(&c->network);
     printf("\nwritten to %s; convoy plan MODEL --machine %s plans for it\n", path, path);
     return CVY_OK;
 }
@@ -65,6 +90,25 @@ static json_t *make_score(const cvy_fit_score *s)
                            : json_pack("{s:o, s:o, s:o, s:o}", "median", cli_json_number(s->median), "mape",
                                        cli_json_number(s->mape), "p95", cli_json_number(s->high), "r2",
                                        cli_json_number(s->r2));
+}
+
+static json_t *make_curve(const cvy_network_curve *curve)
+{
+    json_t *points = json_array(), *pieces = json_array();
+    for (int i = 0; i < curve->points; i++) {
+        const cvy_network_point *p = &curve->point[i];
+        json_array_append_new(points, json_pack("{s:o, s:o, s:o}", "bytes", cli_json_number(p->bytes), "seconds",
+                                                cli_json_number(p->seconds), "error", cli_json_number(p->error)));
+    }
+    for (int i = 0; i < curve->pieces; i++) {
+        const cvy_network_piece *p = &curve->piece[i];
+        json_array_append_new(pieces, json_pack("{s:o, s:o, s:o, s:o}", "up_to_bytes", cli_json_number(p->up_to_bytes),
+                                                "constant_s", cli_json_number(p->constant_s), "s_per_byte",
+                                                cli_json_number(p->s_per_byte), "residual",
+                                                cli_json_number(p->residual)));
+    }
+    return json_pack("{s:s, s:i, s:i, s:o, s:o}", "collective", cvy_collective_name(curve->collective), "level",
+                     curve->level, "ranks", curve->ranks, "points", points, "lines", pieces);
 }
 
 static json_t *make_fit(const cvy_fit *fit)
@@ -83,7 +127,10 @@ cvy_status cli_calibration_print_json(const cvy_calibration *c, const char *path
 {
     const cvy_kernel_survey *s = &c->survey;
     char noise[CVY_NOISE_TEXT];
-    json_t *fits = json_array();
+    json_t *fits = json_array(), *network = json_array();
+    for (int i = 0; i < c->network.curves; i++) {
+        json_array_append_new(network, make_curve(&c->network.curve[i]));
+    }
     for (int i = 0; i < c->fits; i++) {
         json_array_append_new(fits, make_fit(&c->fit[i]));
     }
@@ -92,10 +139,10 @@ cvy_status cli_calibration_print_json(const cvy_calibration *c, const char *path
                                cli_json_number(s->noise.disturbed), "repeated", s->repeated, "words",
                                cvy_noise_print(&s->noise, noise));
     return cli_json_print(json_pack(
-        "{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o}", "file", path, "processor",
+        "{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:I, s:o}", "file", path, "processor",
         c->host.processor, "cores", c->host.cores, "threads", c->threads, "peak_flop_per_s",
         cli_json_number(c->peaks.flop_per_s), "memory_Bps", cli_json_number(c->peaks.memory_Bps), "launch_s",
         cli_json_number(c->peaks.launch_s), "first_touch_Bps", cli_json_number(c->peaks.first_touch_Bps), "kernels",
         s->rows, "rounds", s->rounds, "refused", s->refused, "spent_s", cli_json_number(s->spent_s), "noise", probes,
-        "fits", fits));
+        "network", network, "bucket_bytes", (json_int_t)c->network.bucket_bytes, "fits", fits));
 }

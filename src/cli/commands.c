@@ -24,7 +24,8 @@ static const cli_command missing_verify = {.name = "verify", .summary = "Verify 
                                            .run = say_missing};
 static const cli_command missing_data = {.name = "data", .summary = "Check a data set (not in this build)",
                                          .run = say_missing};
-static const cli_command missing_calibrate = {.name = "calibrate", .summary = "Measure this machine (not in this build)",
+static const cli_command missing_calibrate = {.name = "calibrate",
+                                              .summary = "Measure this machine (not in this build)",
                                               .run = say_missing};
 #endif
 

@@ -53,7 +53,7 @@ has err "m.yaml.journal keeps: the same command goes on"
 expect 0 "$convoy" calibrate $short -o m.yaml --model lenet5 --batch 16
 has err "going on with"
 awk 'length > 100 { bad = 1 } END { exit bad }' out || fail "lines of more than 100 columns"
-has out "errors on shapes held out"
+has out "errors in % on shapes held out"
 has out "written to m.yaml"
 [ -e m.yaml.journal ] && fail "the journal stays behind"
 has m.yaml "# Measured by convoy calibrate."
