@@ -27,6 +27,7 @@ typedef struct parse {
     struct argp_option *argp_option;
     cvy_yaml *file[MAX_FILES]; /* kept until the texts are copied out of them */
     int files;
+    char **joined;             /* by option: its texts of the line, where several may be */
     bool help;                 /* was asked for */
     bool apply;                /* the second run */
     cvy_status status;
@@ -181,13 +182,38 @@ static cvy_status take_operand(parse *p, const char *text)
     return CVY_OK;
 }
 
+static int count_options(const cvy_option *option)
+{
+    int count = 0;
+    while (option[count].name) {
+        count++;
+    }
+    return count;
+}
+
+/* A text behind those of the same option that stand on the line before it. */
+static cvy_status join_text(parse *p, const cvy_option *option, const char *text)
+{
+    char **before = &p->joined[option - p->command->option];
+    cvy_text all = {0};
+    cvy_text_add(&all, "%s%s%s", *before ? *before : "", *before ? option->joined_by : "", text);
+    cvy_free(*before);
+    *before = cvy_text_take(&all);
+    if (!*before) {
+        return CVY_ERR_MEMORY;
+    }
+    cvy_option_set_text(option, p->values, *before);
+    return CVY_OK;
+}
+
 static cvy_status take_option(parse *p, int key, const char *text)
 {
     char where[CVY_OPTION_NAME_TEXT];
     for (const cvy_option *option = p->command->option; p->apply && option->name; option++) {
         if (key == KEY_FIRST + (int)(option - p->command->option) || (option->letter && key == option->letter)) {
             snprintf(where, sizeof where, "--%s", option->name);
-            return cvy_option_set(option, where, text, p->values);
+            CVY_TRY(cvy_option_set(option, where, text, p->values));
+            return option->joined_by ? join_text(p, option, text) : CVY_OK;
         }
     }
     return CVY_OK;
@@ -316,6 +342,10 @@ static cvy_status run_parse(parse *p, int argc, char **argv)
         return p->parsed->help ? CVY_OK : CVY_ERR_MEMORY;
     }
     CVY_TRY(apply_environment(p));
+    p->joined = cvy_calloc((size_t)count_options(p->command->option) + 1, sizeof *p->joined);
+    if (!p->joined) {
+        return CVY_ERR_MEMORY;
+    }
     p->apply = true;
     CVY_TRY(run_argp(p, argc, argv));
     CVY_REQUIRE(p->parsed->operands >= p->command->min_operands, CVY_ERR_INPUT, "%s needs %s; see %s --help",
@@ -333,6 +363,10 @@ cvy_status cvy_options_parse(const cvy_command_options *command, int argc, char 
     for (int i = 0; i < p.files; i++) {
         cvy_yaml_destroy(&p.file[i]);
     }
+    for (int i = 0; p.joined && i < count_options(command->option); i++) {
+        cvy_free(p.joined[i]);
+    }
+    cvy_free(p.joined);
     cvy_free(p.argp_option);
     cvy_option_names_clear(&p.names);
     return status;

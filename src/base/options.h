@@ -33,6 +33,7 @@ typedef struct cvy_option {
     const char *argument;       /**< "N", "DIR|NAME": how help shows the value, and what completion goes by */
     const char *help;           /**< one sentence without a stop */
     const char *aliases;        /**< other names, separated by spaces; NULL */
+    const char *joined_by;      /**< what stands between texts that are given on one line; NULL: the last one holds */
 } cvy_option;
 
 /** A command: its name, operands and options. */

@@ -63,7 +63,8 @@ static cvy_status fill_rule(const cvy_network_curve *curve, int piece, const cha
         return CVY_OK;
     }
     cvy_collective_rule *rule = &m->collective[m->collectives++];
-    *rule = (cvy_collective_rule){.collective = curve->collective, .algorithm = round ? (int)CVY_ALGORITHM_RING : CVY_ANY,
+    *rule = (cvy_collective_rule){.collective = curve->collective,
+                                  .algorithm = round ? (int)CVY_ALGORITHM_RING : CVY_ANY,
                                   .traffic = CVY_ANY, .level = curve->level,
                                   .up_to_bytes = piece + 1 < curve->pieces ? (int64_t)p->up_to_bytes : 0};
     rule->latency_s = bound_latency(p->constant_s / (round ? round->steps * others : 1.0));

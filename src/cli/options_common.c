@@ -71,11 +71,13 @@ enum {
     WF = CLI_WHY | CLI_FITS,
     P = CLI_PLAN | CLI_RANKS_FOR | WF,
     PC = P | CLI_COMPARE,
+    PS = P | CLI_SWEEP,
+    PCS = PC | CLI_SWEEP,
 };
 
 static const row rows[] = {
     HEADING("Model and data"),
-    {TEBV | CLI_MODEL | P, {TEXT("model", model, "MODEL", "Model, in place of the operand: a zoo name with options "
+    {TEBV | CLI_MODEL | PS, {TEXT("model", model, "MODEL", "Model, in place of the operand: a zoo name with options "
                             "(resnet50:classes=10) or a YAML file")}},
     {TEV, {.letter = 'd', TEXT("data", train.data, "DIR|NAME", "Folder of the data set, or the name of one that "
                               "needs no files: digits, random, cosmo"), .aliases = "data-dir"}},
@@ -100,7 +102,7 @@ static const row rows[] = {
                           "one rank, so that they are looked up rather than predicted")}},
     {TEBVC, {BATCH}},
     {CLI_MODEL, {BATCH, .fallback = "1"}},
-    {P, {.letter = 'b', TEXT("batch", plan.batch, "N[/rank]", "Samples per iteration: of all ranks together, or "
+    {PS, {.letter = 'b', TEXT("batch", plan.batch, "N[/rank]", "Samples per iteration: of all ranks together, or "
                              "with /rank of each, whatever the strategy"), .aliases = "batch-size"}},
     {CLI_PLAN | CLI_RANKS_FOR, {WHOLE("samples", plan.samples, 1, MANY, "Samples of an epoch: times and prices of "
                                       "epochs are told")}},
@@ -117,7 +119,7 @@ static const row rows[] = {
                         "those of the first")}},
     {CLI_PLAN | CLI_RANKS_FOR, {.letter = 'e', WHOLE("epochs", plan.epochs, 1, MANY, "Epochs of a training, for its "
                                                      "time and price")}},
-    {TBV | PC, {CHOICE("optimizer", train.optimizer, optimizers, "NAME", "Rule that updates the weights"),
+    {TBV | PCS, {CHOICE("optimizer", train.optimizer, optimizers, "NAME", "Rule that updates the weights"),
           .aliases = "opt"}},
     {TV, {REAL("learning-rate", train.learning_rate, 0, 1e6, "Learning rate after warm-up"), .aliases = "lr"}},
     {T, {WHOLE("lr-base-size", train.rate_base_size, 0, MANY, "Batch that --learning-rate is meant for: the rate is "
@@ -159,17 +161,17 @@ static const row rows[] = {
                  "summed for one update; 0: as many as the strategy says, or 1"),
            .aliases = "accumulate grad-accum-steps"}},
 
-    {P, {CHOICE("recompute", plan.recompute, plan_recomputes, "WHAT", "Activations that backward makes again rather "
+    {PS, {CHOICE("recompute", plan.recompute, plan_recomputes, "WHAT", "Activations that backward makes again rather "
                 "than finding them kept, as in convoy train; auto: as is best with --strategy auto, else none")}},
     {P, {WHOLE("micro-batches", plan.micro_batches, 1, 1 << 20, "Parts that each batch goes through in, with a "
                "--strategy; where not given, as is best"), .aliases = "accumulate grad-accum-steps"}},
-    {P, {TEXT("max-memory", plan.max_memory, "SIZE", "Memory that a rank may take, such as 12GB; where not given, what "
-              "the device has")}},
-    {PC | TBV, {FLAG("shard-optimizer", plan.shard_optimizer, "Each rank along the sample axis keeps and updates its "
-                     "share of the optimizer's state")}},
+    {PS, {TEXT("max-memory", plan.max_memory, "SIZE", "Memory that a rank may take, such as 12GB; where not given, "
+               "what the device has")}},
+    {PCS | TBV, {FLAG("shard-optimizer", plan.shard_optimizer, "Each rank along the sample axis keeps and updates "
+                      "its share of the optimizer's state")}},
 
     HEADING("Machine"),
-    {P, {MACHINE, .help = "Machine to plan for: a name of convoy plan --list-machines, or a file"}},
+    {PS, {MACHINE, .help = "Machine to plan for: a name of convoy plan --list-machines, or a file"}},
     {P, {.letter = 'n', WHOLE("ranks", plan.ranks, 1, CVY_MAX_RANKS, "Devices to train on, for ranks-for at most; "
                               "where not given, those of the mesh that --strategy is, else all of the machine, for "
                               "fits 1")}},
@@ -177,14 +179,27 @@ static const row rows[] = {
     {P, {.letter = 's', TEXT("strategy", plan.strategy, "STRATEGY", "How the work is cut over the ranks: auto, serial, "
                              "data, spatial, filter, channel, alternating, pipeline, or axes of a mesh such as "
                              "sample=8,channel=4")}},
-    {P, {CHOICE("precision", plan.precision, plan_precisions, "TYPE", "What products are made of"),
+    {PS, {CHOICE("precision", plan.precision, plan_precisions, "TYPE", "What products are made of"),
          .aliases = "amp-dtype"}},
+    {CLI_SWEEP, {.letter = 'n', TEXT("ranks", sweep.ranks, "LIST", "Devices to train on: 1,2,4 or 1:1024, which are "
+                                     "powers of two from the one to the other; where not given, from 1 up to 1024 or "
+                                     "to what the machine has")}},
+    {CLI_SWEEP, {.letter = 's', TEXT("strategy", sweep.strategies, "STRATEGY", "Strategy of the study, data where not "
+                                     "given; given again, others to find the best of; auto: others that a cheap search "
+                                     "finds"), .joined_by = ";"}},
+    {CLI_SWEEP, {TEXT("vary", sweep.vary, "NAME=VALUES", "Vary batch, arithmetic, memory-bandwidth, link-bandwidth, "
+                      "link-latency, memory or precision: factors of the machine's own (x1/4:x4 in powers of two, "
+                      "x0.5,x2), quantities (10Gbit/s,100Gbit/s) or names; given again, others"), .joined_by = ";"}},
+    {CLI_SWEEP, {FLAG("study", sweep.study, "Vary batch, arithmetic, memory-bandwidth, link-bandwidth and link-latency "
+                      "by x1/4:x4, as where no --vary is given")}},
+    {CLI_SWEEP, {FLAG("cross", sweep.cross, "All values of all parameters with all others, in place of each parameter "
+                      "by itself")}},
     {CLI_PLAN | CLI_RANKS_FOR, {CHOICE("objective", plan.objective, cvy_objective_names, "WHAT", "What is best: least "
                                        "time or memory or price of an iteration")}},
-    {PC | TEBV, {TEXT("norm-axes", plan.norm_axes, "LIST", "Axes over which batch norms share their statistics, such "
+    {PCS | TEBV, {TEXT("norm-axes", plan.norm_axes, "LIST", "Axes over which batch norms share their statistics, such "
                       "as height,width, or none; where not given, those that share a sample")}},
-    {PC, {TEXT("bucket", plan.bucket, "SIZE", "Gradients that are exchanged at once, such as 25MB; where not given, as "
-               "the machine file says")}},
+    {PCS, {TEXT("bucket", plan.bucket, "SIZE", "Gradients that are exchanged at once, such as 25MB; where not given, "
+                "as the machine file says")}},
     {TBV, {TEXT("bucket", plan.bucket, "SIZE", "Gradients that are exchanged at once, such as 1MB; where not given, "
                 "as the file of --machine says, or 25MB")}},
     {TBV, {FLAG("no-overlap", no_overlap, "Exchange gradients between steps of backward rather than beside them")}},
@@ -248,6 +263,7 @@ static const row rows[] = {
               "metrics.jsonl: two runs alike then write the same bytes")}},
 
     HEADING("Output"),
+    {CLI_SWEEP, {TEXT("csv", sweep.csv, "FILE", "Write all points as CSV")}},
     {CLI_PLAN, {WHOLE("top", plan.top, 1, MANY, "Show the best N strategies, and as many that are not possible; where "
                       "not given, 10, with --json all")}},
     {CLI_PLAN, {FLAG("all", plan.all, "Show all strategies")}},

@@ -23,8 +23,9 @@ enum {
     CLI_RANKS_FOR = 1024,
     CLI_COMPARE = 2048,
     CLI_VERIFY = 4096,
-    CLI_CALIBRATE = 8192,
-    CLI_ALL = 16383
+    CLI_SWEEP = 8192,
+    CLI_CALIBRATE = 16384,
+    CLI_ALL = 32767
 };
 
 typedef enum cli_precision { CLI_FP32, CLI_FP64 } cli_precision;
@@ -38,6 +39,13 @@ typedef struct cli_plan_options {
     int precision, recompute, objective; /**< cvy_precision; 0: not given, else 1 + cvy_recompute; cvy_objective */
     bool shard_optimizer, all, closed_form, list_machines;
 } cli_plan_options;
+
+/** What convoy sweep says beside that, as it is written; sweep.h makes a study of it. */
+typedef struct cli_sweep_options {
+    const char *ranks, *vary, *strategies; /**< NULL: not given; of several, joined by ';' */
+    const char *csv, *out;                 /**< files */
+    bool study, cross;
+} cli_sweep_options;
 
 typedef enum cli_budget { CLI_BUDGET_QUICK, CLI_BUDGET_NORMAL, CLI_BUDGET_FULL } cli_budget;
 
@@ -58,6 +66,7 @@ typedef struct cli_options {
     char cache[4096]; /**< room for the default of train.cache */
     cli_precision precision;
     cli_plan_options plan;
+    cli_sweep_options sweep;
     cvy_verify_options verify;
     cli_calibrate_options calibrate;
     bool json, quiet, log_view, list, kernels, primitives, no_overlap, in_double;
@@ -78,7 +87,7 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_train, cli_eval, cli_model, cli_bench, cli_verify, cli_doctor, cli_data, cli_plan,
-    cli_why, cli_fits, cli_ranks_for, cli_compare, cli_calibrate;
+    cli_why, cli_fits, cli_ranks_for, cli_compare, cli_sweep, cli_calibrate;
 
 /** Room for the table. */
 enum { CLI_MAX_OPTIONS = 128 };

@@ -61,7 +61,14 @@ static cvy_status divide(cvy_pricing *pricing, cvy_estimate *estimate)
         CVY_TRY_GOTO(status, done, status);
         options.stages = balanced;
     }
-    status = cvy_distribution_create(o->model, &strategy, &options, &pricing->distribution);
+    if (pricing->kept && cvy_kept_plans_hold(pricing->kept, o, options.stages, pricing->stages)) {
+        pricing->distribution = pricing->kept->distribution;
+        goto done;
+    }
+    CVY_TRY_GOTO(status, done, cvy_distribution_create(o->model, &strategy, &options, &pricing->distribution));
+    if (pricing->kept) {
+        status = cvy_kept_plans_begin(pricing->kept, o, options.stages, pricing->stages, pricing->distribution);
+    }
 done:
     cvy_free(balanced);
     return status;
@@ -191,14 +198,14 @@ static void clear_ranks(cvy_priced_rank *rank, int count)
     cvy_free(rank);
 }
 
-/* Price a strategy; what was looked at goes to @p trace, if there is one. */
-static cvy_status price(cvy_oracle *o, const cvy_estimate_question *question, cvy_estimate *estimate_out,
-                        cvy_trace *trace)
+/* Price a strategy; what was looked at goes to @p trace, if there is one; plans come from, and go to, @p kept. */
+static cvy_status price(cvy_oracle *o, const cvy_estimate_question *question, cvy_kept_plans *kept,
+                        cvy_estimate *estimate_out, cvy_trace *trace)
 {
     cvy_estimate estimate = {.strategy = question->strategy, .recompute = question->recompute};
     int stages = (int)question->strategy.mesh.size[CVY_AXIS_STAGE];
     cvy_pricing pricing = {.oracle = o, .question = question, .family = cvy_strategy_find_name(&question->strategy),
-                           .stages = stages, .micro_batches = 1, .larger = 1};
+                           .stages = stages, .micro_batches = 1, .larger = 1, .kept = kept};
     bool recomputes = cvy_strategy_is_among(o->machine->execution.recompute, pricing.family);
     cvy_priced_rank *rank = NULL;
     pricing.recompute = recomputes ? CVY_RECOMPUTE_ALL : question->recompute;
@@ -216,7 +223,9 @@ static cvy_status price(cvy_oracle *o, const cvy_estimate_question *question, cv
     }
 done:
     clear_ranks(rank, stages);
-    cvy_distribution_destroy(&pricing.distribution);
+    if (!kept || kept->distribution != pricing.distribution) {
+        cvy_distribution_destroy(&pricing.distribution);
+    }
     status = answer_infeasible(status, question, &estimate);
     if (status == CVY_OK) {
         *estimate_out = estimate;
@@ -226,7 +235,13 @@ done:
 
 cvy_status cvy_oracle_estimate(cvy_oracle *oracle, const cvy_estimate_question *question, cvy_estimate *estimate_out)
 {
-    return price(oracle, question, estimate_out, NULL);
+    return price(oracle, question, NULL, estimate_out, NULL);
+}
+
+cvy_status cvy_oracle_estimate_kept(cvy_oracle *oracle, const cvy_estimate_question *question, cvy_kept_plans *kept,
+                                    cvy_estimate *estimate_out)
+{
+    return price(oracle, question, kept, estimate_out, NULL);
 }
 
 cvy_status cvy_oracle_trace(cvy_oracle *oracle, const cvy_estimate_question *question, cvy_trace **trace_out)
@@ -235,7 +250,7 @@ cvy_status cvy_oracle_trace(cvy_oracle *oracle, const cvy_estimate_question *que
     if (!trace) {
         return CVY_ERR_MEMORY;
     }
-    cvy_status status = price(oracle, question, &trace->estimate, trace);
+    cvy_status status = price(oracle, question, NULL, &trace->estimate, trace);
     if (status != CVY_OK) {
         cvy_trace_destroy(&trace);
         return status;

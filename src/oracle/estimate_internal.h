@@ -24,12 +24,29 @@ struct cvy_oracle {
 };
 
 /**
+ * The plans of a strategy, kept for other oracles: what a machine's rates do not change is planned once. Start from
+ * {0}; cvy_kept_plans_clear().
+ */
+typedef struct cvy_kept_plans {
+    cvy_oracle_options options;     /**< for which they were made; ... */
+    cvy_execution execution;
+    cvy_distribution *distribution; /**< ... NULL: none is there */
+    int *stages;                    /**< those that it was asked for; NULL where there is one */
+    struct {
+        int64_t rank;
+        cvy_plan *plan;
+    } *plan;
+    int plans, capacity;
+} cvy_kept_plans;
+
+/**
  * A strategy while it is priced. Where there are stages each is planned for two micro-batches: the first, of as many
  * samples as any has, and the last, which may have one fewer, and behind which gradients are exchanged.
  */
 typedef struct cvy_pricing {
     cvy_oracle *oracle;
     const cvy_estimate_question *question;
+    cvy_kept_plans *kept;           /**< who owns the distribution and the plans; NULL: nobody else */
     cvy_distribution *distribution; /**< of those two micro-batches where there are stages */
     cvy_network network;
     cvy_recompute recompute;        /**< the question's, or the framework's */
@@ -48,6 +65,7 @@ typedef struct cvy_rank_memory {
 /** One rank's schedule, priced. Sums are of an iteration, in which a step of it may run several times. */
 typedef struct cvy_priced_rank {
     cvy_plan *plan;
+    bool borrowed;              /**< the plan is one that is kept */
     int64_t rank;
     double *times;              /**< of each step: how often it runs in an iteration */
     bool *forward;              /**< of each step: before backward of its micro-batch */
@@ -79,6 +97,38 @@ typedef struct cvy_priced_rank {
  */
 cvy_status cvy_oracle_create_like(const cvy_oracle *like, const cvy_model *model, const cvy_machine *machine,
                                   const cvy_oracle_options *options, cvy_oracle **oracle_out);
+
+/** Ask for another batch from now on. */
+void cvy_oracle_set_batch(cvy_oracle *oracle, int64_t batch);
+
+/**
+ * As cvy_oracle_estimate(), with the plans that were made for the same question before; they are made, and kept, where
+ * there are none that hold.
+ *
+ * @param[in,out] kept  of the same strategy, recomputation and choices, and of machines that differ in rates alone
+ */
+cvy_status cvy_oracle_estimate_kept(cvy_oracle *oracle, const cvy_estimate_question *question, cvy_kept_plans *kept,
+                                    cvy_estimate *estimate_out);
+
+/** Release what it owns and empty it. */
+void cvy_kept_plans_clear(cvy_kept_plans *kept);
+
+/** The plan of a rank that is kept; NULL: none. */
+cvy_plan *cvy_kept_plans_find(const cvy_kept_plans *kept, int64_t rank);
+
+/** Keep a rank's plan, which is taken over. @retval CVY_ERR_MEMORY the plan stays the caller's */
+cvy_status cvy_kept_plans_add(cvy_kept_plans *kept, int64_t rank, cvy_plan *plan);
+
+/**
+ * Whether what is kept holds for an oracle; what does not is released.
+ *
+ * @param[in] stages  where they begin, and one more; NULL where there is one
+ */
+bool cvy_kept_plans_hold(cvy_kept_plans *kept, const cvy_oracle *oracle, const int *stages, int count);
+
+/** Keep a distribution, which is taken over. @retval CVY_ERR_MEMORY it stays the caller's */
+cvy_status cvy_kept_plans_begin(cvy_kept_plans *kept, const cvy_oracle *oracle, const int *stages, int count,
+                                cvy_distribution *distribution);
 
 /** Whether a step is a message between stages. */
 bool cvy_step_passes_stage(const cvy_schedule *schedule, const cvy_step *step);

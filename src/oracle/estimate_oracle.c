@@ -27,6 +27,8 @@ const char *cvy_memory_part_name(int part)
                                          : cvy_buffer_role_name((cvy_buffer_role)part);
 }
 
+void cvy_oracle_set_batch(cvy_oracle *oracle, int64_t batch) { oracle->options.batch = batch; }
+
 static cvy_status plan_serial(const cvy_oracle *o, int64_t batch, cvy_plan **plan_out)
 {
     cvy_plan_options options = {.batch = batch,

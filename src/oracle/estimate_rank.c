@@ -9,7 +9,9 @@
 
 void cvy_priced_rank_clear(cvy_priced_rank *rank)
 {
-    cvy_plan_destroy(&rank->plan);
+    if (!rank->borrowed) {
+        cvy_plan_destroy(&rank->plan);
+    }
     cvy_free(rank->times);
     cvy_free(rank->forward);
     cvy_free(rank->start_s);
@@ -173,12 +175,28 @@ static cvy_status lay_out(const cvy_pricing *pricing, cvy_priced_rank *rank)
     return CVY_OK;
 }
 
-cvy_status cvy_price_rank(cvy_pricing *pricing, int64_t rank, cvy_priced_rank *rank_out)
+/* Make the plan of a rank, or take the one that is kept. */
+static cvy_status plan_rank(const cvy_pricing *pricing, int64_t rank, cvy_priced_rank *priced)
 {
     cvy_plan_options options = describe_plan(pricing, rank);
+    priced->plan = pricing->kept ? cvy_kept_plans_find(pricing->kept, rank) : NULL;
+    priced->borrowed = priced->plan != NULL;
+    if (priced->plan) {
+        return CVY_OK;
+    }
+    CVY_TRY(cvy_plan_create(pricing->oracle->model, &options, &priced->plan));
+    if (pricing->kept) {
+        CVY_TRY(cvy_kept_plans_add(pricing->kept, rank, priced->plan));
+        priced->borrowed = true;
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_price_rank(cvy_pricing *pricing, int64_t rank, cvy_priced_rank *rank_out)
+{
     cvy_priced_rank priced = {.rank = rank};
     int64_t stage = cvy_mesh_coordinate(&pricing->distribution->strategy.mesh, rank, CVY_AXIS_STAGE);
-    cvy_status status = cvy_plan_create(pricing->oracle->model, &options, &priced.plan);
+    cvy_status status = plan_rank(pricing, rank, &priced);
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, cvy_price_count(pricing, &priced));
     CVY_TRY_GOTO(status, done, cvy_price_steps(pricing, &priced));

@@ -8,6 +8,7 @@
 
 #include "oracle/estimate_internal.h"
 #include "oracle/limits_internal.h"
+#include "oracle/sweep_parameter.h"
 
 /*
  * So much of a rate that nothing is left of the seconds it takes; what whole numbers are multiplied by at most; how
@@ -31,26 +32,13 @@ typedef struct copies {
 
 static bool scale_links(copies *c, double factor)
 {
-    for (int i = 0; i < c->machine.levels; i++) {
-        c->machine.level[i].bandwidth_Bps *= factor;
-        c->machine.level[i].staged_Bps *= factor;
-    }
-    for (int i = 0; i < c->machine.collectives; i++) {
-        c->machine.collective[i].bandwidth_Bps *= factor;
-    }
+    cvy_varied_scale(CVY_VARIED_LINK_BANDWIDTH, factor, &c->machine);
     return c->machine.levels > 0;
 }
 
 static bool scale_latency(copies *c, double factor)
 {
-    for (int i = 0; i < c->machine.levels; i++) {
-        c->machine.level[i].latency_s /= factor;
-        c->machine.level[i].staged_latency_s /= factor;
-    }
-    for (int i = 0; i < c->machine.collectives; i++) {
-        c->machine.collective[i].latency_s /= factor;
-        c->machine.collective[i].call_s /= factor;
-    }
+    cvy_varied_scale(CVY_VARIED_LINK_LATENCY, 1.0 / factor, &c->machine);
     return c->machine.levels > 0;
 }
 
@@ -79,15 +67,13 @@ static bool switch_staging(copies *c, double factor)
 
 static bool scale_memory(copies *c, double factor)
 {
-    c->machine.device.memory_Bps *= factor;
+    cvy_varied_scale(CVY_VARIED_MEMORY_BANDWIDTH, factor, &c->machine);
     return true;
 }
 
 static bool scale_peak(copies *c, double factor)
 {
-    for (int i = 0; i < CVY_PRECISION_COUNT; i++) {
-        c->machine.device.peak_flop_per_s[i] *= factor;
-    }
+    cvy_varied_scale(CVY_VARIED_ARITHMETIC, factor, &c->machine);
     return true;
 }
 

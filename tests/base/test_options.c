@@ -30,7 +30,7 @@ static const cvy_option options[] = {
     {.name = "data", .letter = 'd', .type = CVY_OPTION_TEXT, .offset = offsetof(values, data), .argument = "FOLDER",
      .help = "Where the samples are"},
     {.name = "note", .type = CVY_OPTION_TEXT, .offset = offsetof(values, note), .fallback = "none",
-     .help = "A remark"},
+     .help = "A remark", .joined_by = "; "},
     {.name = "How", .type = CVY_OPTION_HEADING},
     {.name = "batch", .letter = 'b', .type = CVY_OPTION_COUNT, .offset = offsetof(values, batch), .minimum = 1,
      .maximum = 4096, .argument = "N", .help = "Samples an iteration", .aliases = "batch-size global-batch"},
@@ -182,6 +182,24 @@ static void test_later_file_wins(void **state)
     assert_int_equal(v.epochs, 2);
     cvy_parsed_options_clear(&parsed);
     assert_int_equal(unlink(second), 0);
+}
+
+/* Those of a line stand together; they replace what a variable says, or the default. */
+static void test_texts_of_a_line_are_joined(void **state)
+{
+    (void)state;
+    values v = defaults;
+    cvy_parsed_options parsed;
+    setenv("CONVOY_NOTE", "matt", 1);
+    assert_int_equal(parse("paint wall --note=dry --batch 8 --note wet --data here --data there", &v, &parsed), CVY_OK);
+    assert_string_equal(v.note, "dry; wet");
+    assert_string_equal(v.data, "there");
+    cvy_parsed_options_clear(&parsed);
+    v = defaults;
+    assert_int_equal(parse("paint wall", &v, &parsed), CVY_OK);
+    assert_string_equal(v.note, "matt");
+    unsetenv("CONVOY_NOTE");
+    cvy_parsed_options_clear(&parsed);
 }
 
 static void test_unknown_options_name_the_nearest(void **state)
@@ -416,6 +434,7 @@ int main(void)
         TEST(test_aliases_and_per_rank_counts),
         TEST(test_line_wins_over_variable_over_file),
         TEST(test_later_file_wins),
+        TEST(test_texts_of_a_line_are_joined),
         TEST(test_unknown_options_name_the_nearest),
         TEST(test_unique_beginning_is_enough),
         TEST(test_values_are_checked),

@@ -16,7 +16,7 @@ grep -Eqx 'convoy [0-9]+\.[0-9]+\.[0-9]+' out || fail "version: $(cat out)"
 for word in help --help -h; do
     expect 0 "$convoy" $word
     [ ! -s err ] || fail "convoy $word writes to standard error: $(cat err)"
-    for command in train eval bench model doctor data plan why fits ranks-for compare; do
+    for command in train eval bench model doctor data plan sweep why fits ranks-for compare; do
         grep -q "^  $command " out || fail "convoy $word does not list $command"
     done
 done
@@ -32,7 +32,7 @@ narrow() {
 narrow "convoy help"
 
 # Every command that this build has explains itself, however it is asked.
-commands="model doctor plan why fits ranks-for compare"
+commands="model doctor plan sweep why fits ranks-for compare"
 "$convoy" train --help >/dev/null 2>&1 && commands="$commands train eval bench data"
 for command in $commands; do
     expect 0 "$convoy" help "$command"
