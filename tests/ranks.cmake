@@ -46,10 +46,18 @@ foreach(script ${ranks_scripts})
   set_tests_properties(cli/${name} PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS ranks ENVIRONMENT "${ranks_environment}")
 endforeach()
 
-# Strategies against the serial run, as many as there is time for; make nightly has all.
-add_test(NAME ranks/matrix COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ranks/matrix.sh $<TARGET_FILE:convoy-cli>
-  ${MPIEXEC} ${CMAKE_CURRENT_SOURCE_DIR}/ranks/cover.txt)
-set_tests_properties(ranks/matrix PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS ranks ENVIRONMENT "${ranks_environment}")
+# Strategies against the serial run, as many as there is time for; make nightly has all. The deep nets would take
+# minutes under the sanitizers, where they run no code that the others do not.
+set(covers cover)
+if(NOT CONVOY_SANITIZE)
+  list(APPEND covers cover-zoo)
+endif()
+foreach(cover ${covers})
+  add_test(NAME ranks/${cover} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ranks/matrix.sh $<TARGET_FILE:convoy-cli>
+    ${MPIEXEC} ${CMAKE_CURRENT_SOURCE_DIR}/ranks/${cover}.txt)
+  set_tests_properties(ranks/${cover} PROPERTIES TIMEOUT 600 PROCESSORS 2 LABELS ranks
+    ENVIRONMENT "${ranks_environment}")
+endforeach()
 
 # Where MPICH stands beside the MPI of the build, the communicator is compiled for it, too, and passes the same tests.
 # The rest comes from the library's file alone: as a target it would bring its MPI along. Sanitizers see it above.

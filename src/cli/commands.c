@@ -34,6 +34,7 @@ static const cli_command *const commands[] = {
 #endif
     &cli_plan, &cli_sweep, &cli_why, &cli_fits, &cli_ranks_for, &cli_compare,
     &cli_model,
+    &cli_slurm,
     &cli_doctor,
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };

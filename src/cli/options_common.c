@@ -236,6 +236,18 @@ static const row rows[] = {
                       "itself, and set the iteration against their sum")}},
     {CLI_DOCTOR, {FLAG("kernels", kernels, "Also compare the fastest kernels of this build with the plain ones")}},
 
+    HEADING("Job"),
+    {CLI_SLURM, {.letter = 'N', WHOLE("nodes", slurm.nodes, 1, CVY_MAX_RANKS, "Nodes of the job")}},
+    {CLI_SLURM, {.letter = 'n', WHOLE("ranks", slurm.ranks, 1, CVY_MAX_RANKS, "Ranks over all nodes")}},
+    {CLI_SLURM, {.letter = 't', WHOLE("threads", threads, 1, 4096, "Cores of a rank, each for a thread")}},
+    {CLI_SLURM, {TEXT("time", slurm.time, "TIME", "Limit of the job, as sbatch takes it, such as 02:00:00")}},
+    {CLI_SLURM, {.letter = 'p', TEXT("partition", slurm.partition, "NAME", "Partition of the cluster")}},
+    {CLI_SLURM, {.letter = 'A', TEXT("account", slurm.account, "NAME", "Account that pays")}},
+    {CLI_SLURM, {.letter = 'J', TEXT("job-name", slurm.name, "NAME", "Name of the job; where not given, "
+                                     "convoy-COMMAND")}},
+    {CLI_SLURM, {WHOLE("grace", slurm.grace, 1, 86400, "Seconds before the end at which a training is asked to save a "
+                       "checkpoint and stop")}},
+
     HEADING("Run and checkpoints"),
     {CLI_TRAIN, {.letter = 'o', TEXT("out", train.out, "RUN", "Folder of the run: configuration, metrics, "
                                      "checkpoints; where not given, nothing is written"), .aliases = "output"}},
@@ -267,7 +279,7 @@ static const row rows[] = {
     {CLI_TRAIN, {TEXT("timeline", train.timeline, "FILE", "Write the first iterations as a Chrome trace, for "
                       "ui.perfetto.dev")}},
     {CLI_TRAIN, {WHOLE("timeline-steps", train.timeline_steps, 1, 1e6, "Iterations that the timeline holds")}},
-    {CLI_ALL & ~CLI_SAVED, {FLAG("json", json, "Print the result as JSON on standard output")}},
+    {CLI_ALL & ~(CLI_SAVED | CLI_SLURM), {FLAG("json", json, "Print the result as JSON on standard output")}},
     {(TEBV & ~CLI_SAVED) | CLI_DATA, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the "
                                                                        "result, warnings and errors")}},
 };
@@ -278,7 +290,7 @@ _Static_assert(sizeof(cvy_optimizer_name) == sizeof(int) && sizeof(cvy_rate_kind
 
 const cli_options cli_options_init = {
     .train = CVY_TRAIN_OPTIONS_INIT, .keep_checkpoints = 2, .warmup = 3, .iterations = 20,
-    .data_threads = 1, .verify = CVY_VERIFY_OPTIONS_INIT,
+    .data_threads = 1, .verify = CVY_VERIFY_OPTIONS_INIT, .slurm = {.nodes = 1, .ranks = 1, .grace = 120},
     .plan = {.batch = "32/rank", .strategy = "auto", .precision = CVY_PRECISION_FP32, .epochs = 1},
 };
 
