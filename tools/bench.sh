@@ -1,5 +1,5 @@
 #!/bin/bash
-# Steps a second of the oracle's simulation, how fast it bounds and searches strategies, and how long a study takes, where
+# Steps a second of the oracle's simulation, how fast it bounds and searches strategies, how long a study takes, where
 # they were built; then throughput of training, beside PyTorch's where it is installed.
 # Usage: bench.sh PROGRAM [option of bench/run.py ...]
 set -eu
