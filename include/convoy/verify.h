@@ -55,7 +55,8 @@ typedef struct cvy_verification {
  * element. In single precision the L2 difference of a tensor may be ten times the serial run's own noise, or 1e-5 of
  * its norm; the noise is the largest distance of the serial run to `shakes` runs with moved inputs, a number that is
  * fixed beforehand. A bias is measured by no less than a thousandth of its layer's weights: where a norm takes it away
- * again, its gradient is 0, and only rounding would be compared.
+ * again, its gradient is 0, and only rounding would be compared. So is a running mean, by the root of its variance, and
+ * a norm's weight by no less than its bias.
  *
  * Where batch norms share statistics along the sample axis and see micro-batches, the serial run finds the samples of
  * each batch in the order that puts the same ones together.

@@ -171,7 +171,7 @@ static cvy_status word_refused(const parse *p, const struct argp_state *state)
 
 static cvy_status take_operand(parse *p, const char *text)
 {
-    int most = p->command->max_operands;
+    int most = p->command->max_operands < CVY_MOST_OPERANDS ? p->command->max_operands : CVY_MOST_OPERANDS;
     if (!p->apply) {
         return CVY_OK;
     }

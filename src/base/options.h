@@ -47,9 +47,12 @@ typedef struct cvy_command_options {
     const cvy_option *option;   /**< ends with a NULL name */
 } cvy_command_options;
 
+/** No command takes more operands. */
+enum { CVY_MOST_OPERANDS = 64 };
+
 /** What was given, and by whom. */
 typedef struct cvy_parsed_options {
-    const char *operand[4];     /**< borrowed from argv */
+    const char *operand[CVY_MOST_OPERANDS]; /**< borrowed from argv */
     int operands;
     char *storage;              /**< every text value, wherever it came from; owned */
     char *help;                 /**< help was asked for: the text, to be printed; else NULL. Owned */

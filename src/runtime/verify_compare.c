@@ -13,7 +13,6 @@
 static const double GRADIENT_BOUND = 1e-10, WEIGHT_BOUND = 1e-9; /* in double, by the largest element */
 static const double NOISE_FACTOR = 10.0, SINGLE_BOUND = 1e-5;    /* in single, by the norm */
 static const double WEAK_NOISE = 1e-3;                           /* where a hundredth of a tensor passes */
-static const double LEAST_BIAS = 1e-3;                           /* of the layer's weights, root mean square */
 
 static double element(const void *value, cvy_dtype dtype, int64_t i)
 {
@@ -45,18 +44,36 @@ static measure measure_tensor(const void *found, const void *expected, cvy_dtype
     return m;
 }
 
-/* The weights beside a bias; -1 of another parameter, and where there are none. */
-static int find_weights(const cvy_model *model, int parameter)
+/*
+ * What is 0 but for rounding is measured by what it was summed from: the gradient of a bias before a norm, the running
+ * mean of what has none, and the gradient of a norm's weight where all that follows are norms, which take it away. That
+ * one sums the numbers of its bias's times some of size 1.
+ */
+typedef struct yardstick {
+    const char *end, *beside; /* of the names of a parameter, and of the one of its layer that it is measured by */
+    double share;
+    bool root;   /* by the root of that one */
+    bool vector; /* parameters of one dimension alone: a norm's */
+} yardstick;
+
+static const yardstick yardsticks[] = {
+    {"bias", "weight", 1e-3, false, false},
+    {"running_mean", "running_var", 1e-3, true, false},
+    {"weight", "bias", 1.0, false, true},
+};
+
+/* The parameter that another is measured by; -1 where the yardstick is not for it, or there is none. */
+static int find_beside(const cvy_model *model, int parameter, const yardstick *by)
 {
-    static const char bias[] = "bias";
     const char *name = model->parameter[parameter].name;
-    size_t length = strlen(name), stem = length - strlen(bias);
-    if (length < sizeof bias || strcmp(name + stem, bias) != 0) {
+    size_t length = strlen(name), stem = length - strlen(by->end);
+    bool fits = !by->vector || model->parameter[parameter].spec.shape.dims == 1;
+    if (!fits || length < strlen(by->end) || strcmp(name + stem, by->end) != 0) {
         return -1;
     }
     for (int i = 0; i < model->parameters; i++) {
-        const char *other = model->parameter[i].name;
-        if (strncmp(other, name, stem) == 0 && strcmp(other + stem, "weight") == 0) {
+        const char *beside = model->parameter[i].name;
+        if (strncmp(beside, name, stem) == 0 && strcmp(beside + stem, by->beside) == 0) {
             return i;
         }
     }
@@ -66,13 +83,17 @@ static int find_weights(const cvy_model *model, int parameter)
 /* The least that a tensor's differences are measured by, as the root mean square of its elements. */
 static double find_least_unit(const cvy_model *model, void *const *expected, cvy_dtype dtype, int parameter)
 {
-    int weights = find_weights(model, parameter);
-    if (weights < 0 || !expected[weights]) {
-        return 0.0;
+    double least = 0.0;
+    for (size_t i = 0; i < sizeof yardsticks / sizeof yardsticks[0]; i++) {
+        int beside = find_beside(model, parameter, &yardsticks[i]);
+        if (beside >= 0 && expected[beside]) {
+            int64_t count = cvy_shape_elements(&model->parameter[beside].spec.shape);
+            measure m = measure_tensor(expected[beside], expected[beside], dtype, count);
+            double size = m.expected_norm / sqrt(m.count);
+            least = yardsticks[i].share * (yardsticks[i].root ? sqrt(size) : size);
+        }
     }
-    int64_t count = cvy_shape_elements(&model->parameter[weights].spec.shape);
-    measure m = measure_tensor(expected[weights], expected[weights], dtype, count);
-    return LEAST_BIAS * m.expected_norm / sqrt(m.count);
+    return least;
 }
 
 /* One kind of tensors of both runs, and what is allowed. */

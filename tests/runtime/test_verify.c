@@ -247,6 +247,45 @@ static void test_the_serial_run_has_the_samples_of_a_part_together(void **state)
     }
 }
 
+/*
+ * A running mean of 0 but for rounding, where the variance is 4: by a thousandth of 2, 3e-17 is 1.5e-14. The gradient
+ * of the weight, where that of the bias is 1: by 1, 3e-17 is that.
+ */
+static void test_norms_are_measured_by_what_stands_beside(void **state)
+{
+    (void)state;
+    int at = 0;
+    cvy_model *model = NULL;
+    cvy_verify_noise noise;
+    ones room[2];
+    cvy_verification v = {.steps = 1, .double_precision = true};
+    require(cvy_model_create("norm", &CVY_SHAPE(3, 2, 2), &model));
+    require(cvy_model_append(model, "batch-norm", "bn", &at, " "));
+    require(cvy_model_append(model, "flatten", "flat", &at, " "));
+    require(cvy_model_append(model, "mean-squared-error", "loss", &at, " "));
+    require(cvy_model_finish(model));
+    require(cvy_verify_noise_create(model, 1, &noise));
+    const cvy_verify_record tried = make_ones(model, CVY_F64, &room[0]);
+    const cvy_verify_record serial = make_ones(model, CVY_F64, &room[1]);
+    assert_string_equal(model->parameter[2].name, "bn.running_mean");
+    assert_string_equal(model->parameter[3].name, "bn.running_var");
+    for (int i = 0; i < 3; i++) {
+        ((double *)serial.weight[2])[i] = 1e-17;
+        ((double *)tried.weight[2])[i] = -2e-17;
+        ((double *)serial.weight[3])[i] = ((double *)tried.weight[3])[i] = 4.0;
+        ((double *)serial.gradient[0])[i] = 1e-17;
+        ((double *)tried.gradient[0])[i] = -2e-17;
+    }
+    require(cvy_verify_compare(model, &tried, &serial, &noise, &v));
+    assert_true(v.pass);
+    assert_true(fabs(v.weight_relative - 1.5e-14) < 1e-20 && fabs(v.gradient_relative - 3e-17) < 1e-22);
+    cvy_verification_clear(&v);
+    release_ones(&room[0]);
+    release_ones(&room[1]);
+    cvy_verify_noise_clear(&noise);
+    cvy_model_destroy(&model);
+}
+
 static void test_what_cannot_be_is_refused(void **state)
 {
     (void)state;
@@ -272,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_single_is_held_to_noise),
         cmocka_unit_test(test_a_bias_is_measured_by_its_weights),
         cmocka_unit_test(test_the_serial_run_has_the_samples_of_a_part_together),
+        cmocka_unit_test(test_norms_are_measured_by_what_stands_beside),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
