@@ -1,10 +1,11 @@
 #!/bin/bash
-# Steps a second of the oracle's simulation and how fast it bounds and searches strategies, where they were built; then
-# throughput of training, beside PyTorch's where it is installed. Usage: bench.sh PROGRAM [option of bench/run.py ...]
+# Steps a second of the oracle's simulation, how fast it bounds and searches strategies, how long a study takes, where
+# they were built; then throughput of training, beside PyTorch's where it is installed.
+# Usage: bench.sh PROGRAM [option of bench/run.py ...]
 set -eu
 program=$1
 shift
-for name in simulate search; do
+for name in simulate search sweep; do
     bench=$(dirname "$program")/bench_$name
     if [ -x "$bench" ]; then
         "$bench"

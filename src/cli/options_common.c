@@ -276,6 +276,8 @@ static const row rows[] = {
 
     HEADING("Output"),
     {CLI_SWEEP, {TEXT("csv", sweep.csv, "FILE", "Write all points as CSV")}},
+    {CLI_SWEEP, {.letter = 'o', TEXT("out", sweep.out, "FILE|DIR", "Draw the study by gnuplot: all charts in a file "
+                                     "that ends in .svg, or each in one of its own in a folder")}},
     {CLI_PLAN, {WHOLE("top", plan.top, 1, MANY, "Show the best N strategies, and as many that are not possible; where "
                       "not given, 10, with --json all")}},
     {CLI_PLAN, {FLAG("all", plan.all, "Show all strategies")}},

@@ -110,6 +110,9 @@ static cvy_status show(cli_study *s)
     if (o->sweep.csv) {
         CVY_TRY(cli_write_study_csv(s, o->sweep.csv));
     }
+    if (o->sweep.out) {
+        CVY_TRY(cli_write_study_charts(s, o->sweep.out));
+    }
     return check_answer(s);
 }
 
@@ -136,6 +139,6 @@ const cli_command cli_sweep = {
     .summary = "Study how a training scales, and what limits it",
     .examples = "  convoy sweep resnet50 --machine abci --ranks 1:1024 --batch 32/rank\n"
                 "  convoy sweep vgg16 --machine abci --vary link-bandwidth=10Gbit/s,100Gbit/s\n"
-                "  convoy sweep vgg16 --machine abci --strategy auto --csv study.csv\n",
+                "  convoy sweep vgg16 --machine abci --strategy auto --csv study.csv -o charts\n",
     .run = run_sweep,
 };

@@ -34,4 +34,7 @@ cvy_status cli_print_study_json(const cli_study *study);
 /** All points as CSV; docs/sweep.md has the columns. @retval CVY_ERR_MEMORY, CVY_ERR_IO */
 cvy_status cli_write_study_csv(const cli_study *study, const char *path);
 
+/** Charts as SVG; where gnuplot is missing a line says so. @retval CVY_ERR_MEMORY, CVY_ERR_IO */
+cvy_status cli_write_study_charts(const cli_study *study, const char *path);
+
 #endif

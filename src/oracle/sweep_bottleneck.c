@@ -67,10 +67,10 @@ static void say(const char *level, const cvy_sweep *sweep, int at, cvy_varied la
         return;
     }
     if (first < at) {
-        snprintf(from, sizeof from, ", as from %s on", cvy_print_count(sweep->options.ranks[first], count[1]));
+        snprintf(from, sizeof from, ", as from %s ranks on", cvy_print_count(sweep->options.ranks[first], count[1]));
     }
-    snprintf(b->sentence, sizeof b->sentence, "%s: on %s rank%s%s %s limits: 1 %% %s of it gives %.2f %% more images/s",
-             level, count[0], b->ranks == 1 ? "" : "s", from, cvy_varied_words(largest),
+    snprintf(b->sentence, sizeof b->sentence, "%s: on %s rank%s %s limits%s: 1 %% %s of it gives %.2f %% more images/s",
+             level, count[0], b->ranks == 1 ? "" : "s", cvy_varied_words(largest), from,
              b->elasticity < 0.0 ? "less" : "more", fabs(b->elasticity));
 }
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # convoy sweep: the tables, CSV, JSON, what is wrong. Argument 1 is the program.
+page=$(realpath "$(dirname "$0")/../../docs/sweep.md")
 . "$(dirname "$0")/setup.sh"
 
 # check WHAT: a program on standard input holds
@@ -85,6 +86,23 @@ for point, plan in zip(points, plans):
 END
 done
 
+# The machine file that has twice the links of abci.
+expect 0 "$convoy" sweep vgg16 --machine abci --ranks 32 --vary link-bandwidth=x2 --json
+cp out study.json
+expect 0 "$convoy" plan vgg16 --machine abci-2x-links --ranks 32 --strategy data --json
+check "abci with twice the links" <<'END'
+import json
+found = json.load(open("study.json"))["points"][1]["estimate"]["iteration_s"]
+assert abs(json.load(open("out"))["plans"][0]["iteration_s"] / found - 1) < 1e-9
+END
+
+# The example of docs/sweep.md, but for the seconds that it took.
+sed -n '/^\$ convoy sweep/,/^```/p' "$page" | sed -e '$d' >example
+read -r _ _ line <example
+expect 0 "$convoy" $line
+sed -e 1d example | sed -e 's/ in [0-9.]* m*s$//' >expected
+sed -e 's/ in [0-9.]* m*s$//' out | diff expected - >difference || fail "docs/sweep.md: $(cat difference)"
+
 # Several strategies: the first is the one of the table, the best is told; regions have a legend.
 expect 0 "$convoy" sweep vgg16 --machine two.yaml --ranks 1,8,32 --strategy data --strategy filter --strategy auto \
     --vary link-bandwidth=x1/4,x4 --csv best.csv
@@ -121,6 +139,28 @@ narrow
 printf 'ranks: "1,2"\nvary: "batch=8;arithmetic=x2"\n' >sweep.yaml
 CONVOY_STRATEGY=data expect 0 "$convoy" sweep lenet5 --machine two.yaml --config sweep.yaml
 has out "6 points, "
+
+# Charts, where gnuplot is; where it is not a line says so, and the rest stays.
+expect 0 env PATH="$folder" "$convoy" sweep lenet5 --machine two.yaml --ranks 1:8 --csv rest.csv -o none.svg
+[ "$(wc -l <err)" -eq 1 ] || fail "expected one line: $(cat err)"
+has err "warning: no charts: gnuplot is not installed"
+has out "cluster: on 8 ranks"
+[ -s rest.csv ] && [ ! -e none.svg ] || fail "without gnuplot there should be CSV and no SVG"
+if command -v gnuplot >/dev/null; then
+    expect 0 "$convoy" sweep vgg11 --machine two.yaml --ranks 1:8 --strategy data --strategy auto \
+        --vary link-bandwidth=x1/4:x4 -o charts
+    for chart in time throughput efficiency elasticity best-link-bandwidth; do
+        [ -s "charts/$chart.svg" ] || fail "no chart of $chart"
+        has "charts/$chart.svg" "vgg11 on two, batch 32 a rank, fp32"
+    done
+    expect 0 "$convoy" sweep lenet5 --machine two.yaml --ranks 1:8 -o all.svg
+    check "the charts are XML" <<'END'
+import glob, xml.dom.minidom
+for path in glob.glob("charts/*.svg") + ["all.svg"]:
+    assert xml.dom.minidom.parse(path).documentElement.tagName == "svg", path
+assert open("all.svg").read().count('class="convoy-chart"') == 4
+END
+fi
 
 # What is wrong: one line, the right code.
 says 2 "convoy sweep needs a machine" "$convoy" sweep lenet5

@@ -9,9 +9,10 @@
 #include "folder.h"
 #include "machine/machine.h"
 
-static const char *const shipped[] = {"abci",      "cpu-2core", "dgx-a100",     "dgx-a100-80gb", "dgx-h100",
-                                      "dgx1-p100", "dgx1-v100", "dgx2",         "ethernet-cpu",  "k80",
-                                      "knl",       "laptop",    "m60",          NULL};
+static const char *const shipped[] = {"abci",      "abci-2x-links", "cpu-2core", "dgx-a100",     "dgx-a100-80gb",
+                                      "dgx-h100",  "dgx1-p100",     "dgx1-v100", "dgx2",         "ethernet-cpu",
+                                      "k80",       "knl",           "laptop",    "m60",          "v100-10gbe",
+                                      NULL};
 
 /* Every key that there is, away from its default; sources at three depths. */
 static const char everything[] =

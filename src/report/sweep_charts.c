@@ -1,0 +1,262 @@
+/* From points to series. Numbers of ranks stand along x: as numbers where laws are powers, else as words. */
+#include "report/sweep_charts.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { RANK_TEXT = 24, PARTS = 5, LINES = 12, NAME_TEXT = 64, TITLE_TEXT = 240 };
+
+/* What all charts of a study share. */
+typedef struct drawing {
+    const cvy_sweep *sweep;
+    const char *title;
+    int ranks;
+    double x[CVY_SWEEP_MOST_RANKS];
+    char text[CVY_SWEEP_MOST_RANKS][RANK_TEXT];
+    const char *label[CVY_SWEEP_MOST_RANKS];
+    cvy_sweep_charts charts;
+} drawing;
+
+static void begin_drawing(const cvy_sweep *sweep, const char *title, drawing *d)
+{
+    *d = (drawing){.sweep = sweep, .title = title, .ranks = sweep->options.rank_counts};
+    for (int i = 0; i < d->ranks; i++) {
+        d->x[i] = (double)sweep->options.ranks[i];
+        snprintf(d->text[i], RANK_TEXT, "%" PRId64, sweep->options.ranks[i]);
+        d->label[i] = d->text[i];
+    }
+}
+
+static cvy_status add_chart(drawing *d, const char *name, const char *what, const cvy_chart *chart)
+{
+    char title[TITLE_TEXT];
+    cvy_text svg = {0};
+    cvy_chart titled = *chart;
+    snprintf(title, sizeof title, "%s: %.150s", what, d->title);
+    titled.title = title;
+    titled.x_title = "ranks";
+    titled.points = d->ranks;
+    cvy_status status = cvy_chart_draw(&titled, &svg);
+    if (status != CVY_OK) {
+        cvy_text_destroy(&svg);
+        return status;
+    }
+    char *document = cvy_text_take(&svg);
+    if (!document) {
+        return CVY_ERR_MEMORY;
+    }
+    snprintf(d->charts.chart[d->charts.count].name, sizeof d->charts.chart[0].name, "%s", name);
+    d->charts.chart[d->charts.count++].svg = document;
+    return CVY_OK;
+}
+
+static double get_known(const cvy_estimate *e, double value) { return e->feasible ? value : NAN; }
+
+/* ---- the machine as it is ---- */
+
+static cvy_status draw_time(drawing *d)
+{
+    static const char *const names[PARTS] = {"forward", "backward", "communication", "update", "rest"};
+    double y[PARTS][CVY_SWEEP_MOST_RANKS];
+    cvy_chart_series of[PARTS];
+    const cvy_sweep_point *point = cvy_sweep_get_points(d->sweep, 0);
+    for (int i = 0; i < d->ranks; i++) {
+        const cvy_estimate *e = &point[i].asked;
+        double part_s[PARTS] = {e->part_s[CVY_PHASE_FORWARD],
+                                e->part_s[CVY_PHASE_BACKWARD] + e->part_s[CVY_PHASE_RECOMPUTE],
+                                e->exposed_communication_s, e->part_s[CVY_PHASE_UPDATE], e->iteration_s};
+        for (int k = 0; k < PARTS; k++) {
+            part_s[PARTS - 1] -= k < PARTS - 1 ? part_s[k] : 0.0;
+            y[k][i] = get_known(e, 1e3 * fmax(part_s[k], 0.0));
+        }
+    }
+    for (int k = 0; k < PARTS; k++) {
+        of[k] = (cvy_chart_series){.name = names[k], .y = y[k]};
+    }
+    const cvy_chart chart = {.kind = CVY_CHART_STACKED, .y_title = "ms an iteration", .label = d->label,
+                             .series = PARTS, .of = of};
+    return add_chart(d, "time", "time of an iteration", &chart);
+}
+
+static cvy_status draw_throughput(drawing *d)
+{
+    double predicted[CVY_SWEEP_MOST_RANKS], ideal[CVY_SWEEP_MOST_RANKS], best[CVY_SWEEP_MOST_RANKS];
+    const cvy_sweep_options *o = &d->sweep->options;
+    const cvy_sweep_point *point = cvy_sweep_get_points(d->sweep, 0);
+    for (int i = 0; i < d->ranks; i++) {
+        predicted[i] = get_known(&point[i].asked, point[i].asked.images_per_s);
+        ideal[i] = get_known(&point[i].asked, point[i].ideal_images_per_s);
+        best[i] = get_known(&point[i].best, point[i].best.images_per_s);
+    }
+    const cvy_chart_series of[] = {{.name = o->strategy[0], .y = predicted},
+                                   {.name = "ideal", .y = ideal, .ideal = true},
+                                   {.name = "best that fits", .y = best}};
+    const cvy_chart chart = {.kind = CVY_CHART_LINES, .y_title = "images/s", .x = d->x, .log_x = true, .log_y = true,
+                             .series = o->search || o->strategies > 1 ? 3 : 2, .of = of};
+    return add_chart(d, "throughput", "images a second", &chart);
+}
+
+/* ---- beside other values ---- */
+
+static void name_setting(const cvy_sweep *sweep, int setting, char *text)
+{
+    const cvy_sweep_setting *at = &sweep->setting[setting];
+    snprintf(text, NAME_TEXT, "%s %s", cvy_varied_names[sweep->options.axis[at->axis].parameter],
+             cvy_sweep_get_value(sweep, setting)->text);
+}
+
+/* The machine as it is, and the first and the last value of each parameter. */
+static int pick_settings(const cvy_sweep *sweep, int setting[LINES])
+{
+    int count = 1, first = 1;
+    setting[0] = 0;
+    for (int i = 0; i < sweep->options.axes && !sweep->options.cross && count + 2 <= LINES; i++) {
+        int values = sweep->options.axis[i].values;
+        setting[count++] = first;
+        if (values > 1) {
+            setting[count++] = first + values - 1;
+        }
+        first += values;
+    }
+    return count;
+}
+
+static cvy_status draw_efficiency(drawing *d)
+{
+    double y[LINES][CVY_SWEEP_MOST_RANKS];
+    char name[LINES][NAME_TEXT] = {"as it is"};
+    int setting[LINES], count = pick_settings(d->sweep, setting);
+    cvy_chart_series of[LINES];
+    for (int k = 0; k < count; k++) {
+        const cvy_sweep_point *point = cvy_sweep_get_points(d->sweep, setting[k]);
+        for (int i = 0; i < d->ranks; i++) {
+            y[k][i] = get_known(&point[i].asked, point[i].efficiency);
+        }
+        if (k > 0) {
+            name_setting(d->sweep, setting[k], name[k]);
+        }
+        of[k] = (cvy_chart_series){.name = name[k], .y = y[k]};
+    }
+    const cvy_chart chart = {.kind = CVY_CHART_LINES, .y_title = "efficiency", .x = d->x, .log_x = true,
+                             .series = count, .of = of};
+    return add_chart(d, "efficiency", "efficiency", &chart);
+}
+
+static cvy_status draw_elasticities(drawing *d)
+{
+    double y[CVY_VARIED_MEMORY][CVY_SWEEP_MOST_RANKS];
+    cvy_chart_series of[CVY_VARIED_MEMORY];
+    for (int k = 0; k < CVY_VARIED_MEMORY; k++) {
+        for (int i = 0; i < d->ranks; i++) {
+            y[k][i] = d->sweep->elasticity[i][k];
+        }
+        of[k] = (cvy_chart_series){.name = cvy_varied_names[k], .y = y[k]};
+    }
+    const cvy_chart chart = {.kind = CVY_CHART_BARS, .y_title = "% more images/s by 1 % more", .label = d->label,
+                             .series = CVY_VARIED_MEMORY, .of = of};
+    return add_chart(d, "elasticity", "elasticity", &chart);
+}
+
+/* ---- regions ---- */
+
+typedef struct families {
+    char name[CVY_CHART_MOST_SERIES][CVY_STRATEGY_TEXT];
+    int count;
+} families;
+
+static int find_family(const cvy_estimate *best, families *f)
+{
+    char name[CVY_STRATEGY_TEXT];
+    int i = 0;
+    if (!best->feasible) {
+        return -1;
+    }
+    cvy_strategy_family(&best->strategy, name);
+    while (i < f->count && strcmp(f->name[i], name) != 0) {
+        i++;
+    }
+    if (i == f->count && i < CVY_CHART_MOST_SERIES) {
+        snprintf(f->name[f->count++], CVY_STRATEGY_TEXT, "%s", name);
+    }
+    return i < CVY_CHART_MOST_SERIES ? i : -1;
+}
+
+/* The values of an axis, whose settings begin at @p first, as rows. */
+static cvy_status draw_regions(drawing *d, const cvy_sweep_axis *axis, int first, families *f)
+{
+    const char *row[CVY_SWEEP_MOST_VALUES];
+    int cell[CVY_SWEEP_MOST_VALUES * CVY_SWEEP_MOST_RANKS];
+    cvy_chart_series of[CVY_CHART_MOST_SERIES];
+    char name[40];
+    f->count = 0;
+    for (int k = 0; k < axis->values; k++) {
+        const cvy_sweep_point *point = cvy_sweep_get_points(d->sweep, first + k);
+        row[k] = axis->value[k].text;
+        for (int i = 0; i < d->ranks; i++) {
+            cell[k * d->ranks + i] = find_family(&point[i].best, f);
+        }
+    }
+    for (int s = 0; s < f->count; s++) {
+        of[s] = (cvy_chart_series){.name = f->name[s]};
+    }
+    if (f->count == 0) {
+        return CVY_OK; /* nothing fits anywhere */
+    }
+    const cvy_chart chart = {.kind = CVY_CHART_REGIONS, .y_title = cvy_varied_words(axis->parameter),
+                             .label = d->label, .series = f->count, .of = of, .rows = axis->values, .row = row,
+                             .cell = cell};
+    snprintf(name, sizeof name, "best-%s", cvy_varied_names[axis->parameter]);
+    return add_chart(d, name, "best strategy", &chart);
+}
+
+static cvy_status draw_all_regions(drawing *d)
+{
+    const cvy_sweep_options *o = &d->sweep->options;
+    families *f = cvy_calloc(1, sizeof *f);
+    if (!f) {
+        return CVY_ERR_MEMORY;
+    }
+    cvy_status status = CVY_OK;
+    for (int i = 0, first = 1; i < o->axes && status == CVY_OK; i++) {
+        status = draw_regions(d, &o->axis[i], first, f);
+        first += o->axis[i].values;
+    }
+    cvy_free(f);
+    return status;
+}
+
+static cvy_status draw_all(drawing *d)
+{
+    const cvy_sweep_options *o = &d->sweep->options;
+    CVY_TRY(draw_time(d));
+    CVY_TRY(draw_throughput(d));
+    CVY_TRY(draw_efficiency(d));
+    CVY_TRY(draw_elasticities(d));
+    return !o->cross && (o->search || o->strategies > 1) ? draw_all_regions(d) : CVY_OK;
+}
+
+cvy_status cvy_sweep_charts_draw(const cvy_sweep *sweep, const char *title, cvy_sweep_charts *charts_out)
+{
+    drawing d;
+    CVY_REQUIRE(cvy_chart_is_possible(), CVY_ERR_UNSUPPORTED, "no charts: gnuplot is not installed");
+    begin_drawing(sweep, title, &d);
+    cvy_status status = draw_all(&d);
+    if (status != CVY_OK) {
+        cvy_sweep_charts_clear(&d.charts);
+        return status;
+    }
+    *charts_out = d.charts;
+    return CVY_OK;
+}
+
+void cvy_sweep_charts_clear(cvy_sweep_charts *charts)
+{
+    for (int i = 0; i < charts->count; i++) {
+        cvy_free(charts->chart[i].svg);
+    }
+    *charts = (cvy_sweep_charts){.count = 0};
+}

@@ -1,0 +1,35 @@
+/* A study as charts. */
+#ifndef CVY_REPORT_SWEEP_CHARTS_H
+#define CVY_REPORT_SWEEP_CHARTS_H
+
+#include "oracle/sweep.h"
+#include "report/chart.h"
+
+enum { CVY_SWEEP_MOST_CHARTS = 4 + CVY_VARIED_COUNT };
+
+/** Charts of a study, each a whole SVG document. */
+typedef struct cvy_sweep_charts {
+    int count;
+    struct {
+        char name[40]; /**< "time", "throughput", "efficiency", "elasticity", "best-link-bandwidth" */
+        char *svg;     /**< owned */
+    } chart[CVY_SWEEP_MOST_CHARTS];
+} cvy_sweep_charts;
+
+/**
+ * Draw a study: parts of the iteration, images a second beside the ideal, efficiency, elasticities; of several
+ * strategies, which family is best by ranks and each parameter.
+ *
+ * Not collective; runs gnuplot.
+ *
+ * @param[in]  title       what stands above each chart, any text
+ * @param[out] charts_out  released with cvy_sweep_charts_clear(); untouched on failure
+ * @retval CVY_ERR_UNSUPPORTED there is no gnuplot
+ * @retval CVY_ERR_IO, CVY_ERR_MEMORY as cvy_chart_draw()
+ */
+cvy_status cvy_sweep_charts_draw(const cvy_sweep *sweep, const char *title, cvy_sweep_charts *charts_out);
+
+/** Release what it owns and empty it. */
+void cvy_sweep_charts_clear(cvy_sweep_charts *charts);
+
+#endif
