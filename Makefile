@@ -46,7 +46,9 @@ fuzz: ## give hostile files to the readers: FUZZ_SECONDS (600) each, or FUZZ="ya
 	@$(call build,fuzz)
 	bash tools/fuzz.sh build-fuzz $(FUZZ_SECONDS) $(FUZZ)
 
-nightly: all ## hold every strategy against the serial run, model by model; takes about an hour
+nightly: all ## what is too long for check under the sanitizers, and every strategy against the serial run; over an hour
+	@$(call build,asan)
+	ctest --preset nightly
 	@OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
 	OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none OMP_WAIT_POLICY=passive \
 	bash tests/ranks/matrix.sh build/convoy mpiexec tests/ranks/nightly.txt

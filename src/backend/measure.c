@@ -4,6 +4,8 @@
  */
 #include "backend/measure.h"
 
+#include <math.h>
+
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -28,32 +30,45 @@ static cvy_status take_memory(const cvy_kernel *kernel, cvy_arena *arena_out, vo
     return CVY_OK;
 }
 
-/* Seconds of the run that counts. */
-static double summarise(double *seconds, int runs, bool median)
+/* The notch of a box plot (McGill, Tukey, Larsen, "Variations of box plots", 1978). */
+double cvy_measure_doubt(const double *seconds, int runs)
 {
-    if (runs == 0) {
-        return 0.0;
-    }
-    cvy_sort_doubles(seconds, runs);
-    return seconds[median ? runs / 2 : 0];
+    double apart = seconds[3 * (runs - 1) / 4] - seconds[(runs - 1) / 4];
+    return 1.57 * apart / sqrt(runs) / seconds[runs / 2];
 }
 
-cvy_status cvy_kernel_measure(const cvy_backend_chain *chain, const cvy_op *op, const cvy_measure_effort *effort,
-                              double *seconds_out)
+/* Whether another run is worth its time, after runs that took @p spent_s together. */
+static bool is_worth_more(const cvy_measure_effort *effort, double *seconds, int runs, double spent_s)
+{
+    if (runs == 0) {
+        return true;
+    }
+    bool hopeless = effort->hopeless_s > 0.0 && seconds[runs - 1] > effort->hopeless_s;
+    if (hopeless || (runs >= effort->least_runs && spent_s >= effort->enough_s)) {
+        return false;
+    }
+    if (effort->steady <= 0.0 || runs < effort->least_runs) {
+        return true;
+    }
+    cvy_sort_doubles(seconds, runs);
+    return cvy_measure_doubt(seconds, runs) > effort->steady;
+}
+
+cvy_status cvy_kernel_measure_runs(const cvy_backend_chain *chain, const cvy_op *op, const cvy_measure_effort *effort,
+                                   double *measured_s, int *runs_out)
 {
     const cvy_run run = {.samples = op->operand[0].tensor.shape.extent[0], .loss_scale = 1.0, .update = 1};
     cvy_kernel *kernel = NULL;
     cvy_arena arena = {0};
     void *operand[CVY_MAX_OPERANDS];
     void *scratch;
-    double measured_s[CVY_MEASURE_MAX_RUNS];
     double spent_s = 0.0;
     int runs = 0;
     int most = effort->most_runs < CVY_MEASURE_MAX_RUNS ? effort->most_runs : CVY_MEASURE_MAX_RUNS;
     cvy_status status = cvy_kernel_create(chain, op, &kernel);
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, take_memory(kernel, &arena, operand, &scratch));
-    for (int i = -1; runs < most && (i < effort->least_runs || spent_s < effort->enough_s); i++) {
+    for (int i = -1; runs < most && is_worth_more(effort, measured_s, runs, spent_s); i++) {
         double start_s = cvy_clock_s();
         cvy_pulse_beat();
         CVY_TRY_GOTO(status, done, cvy_kernel_run(kernel, operand, scratch, &run));
@@ -63,11 +78,22 @@ cvy_status cvy_kernel_measure(const cvy_backend_chain *chain, const cvy_op *op, 
             spent_s += seconds;
         }
     }
-    *seconds_out = summarise(measured_s, runs, effort->median);
+    cvy_sort_doubles(measured_s, runs);
+    *runs_out = runs;
 done:
     cvy_arena_destroy(&arena);
     cvy_kernel_destroy(&kernel);
     return status;
+}
+
+cvy_status cvy_kernel_measure(const cvy_backend_chain *chain, const cvy_op *op, const cvy_measure_effort *effort,
+                              double *seconds_out)
+{
+    double measured_s[CVY_MEASURE_MAX_RUNS];
+    int runs = 0;
+    CVY_TRY(cvy_kernel_measure_runs(chain, op, effort, measured_s, &runs));
+    *seconds_out = runs == 0 ? 0.0 : measured_s[effort->median ? runs / 2 : 0];
+    return CVY_OK;
 }
 
 struct cvy_stopwatch_entry {

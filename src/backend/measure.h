@@ -10,6 +10,8 @@ typedef struct cvy_measure_effort {
     int most_runs;
     double enough_s;  /**< no further run is begun once the runs took so long together */
     bool median;      /**< the middle run counts, as for what is held against a median; else the fastest */
+    double steady;    /**< no further run is begun once the median is known to this share of it; 0: not looked at */
+    double hopeless_s; /**< no further run is begun once one took longer; 0: not looked at */
 } cvy_measure_effort;
 
 #define CVY_MEASURE_QUICK {.least_runs = 2, .most_runs = 8, .enough_s = 0.01}
@@ -30,6 +32,18 @@ enum { CVY_MEASURE_MAX_RUNS = 64 };
  */
 cvy_status cvy_kernel_measure(const cvy_backend_chain *chain, const cvy_op *op, const cvy_measure_effort *effort,
                               double *seconds_out);
+
+/**
+ * Measure runs of an op, as cvy_kernel_measure() does.
+ *
+ * @param[out] seconds_out  of each run, the shortest first; room for CVY_MEASURE_MAX_RUNS
+ * @param[out] runs_out     how many
+ */
+cvy_status cvy_kernel_measure_runs(const cvy_backend_chain *chain, const cvy_op *op, const cvy_measure_effort *effort,
+                                   double *seconds_out, int *runs_out);
+
+/** How far a median of sorted seconds is known, relative: 1.57 quartile distances by the root of the runs. */
+double cvy_measure_doubt(const double *seconds, int runs);
 
 /** Measures equal ops once. Starts as zeros but for chain and effort. */
 typedef struct cvy_stopwatch {

@@ -16,6 +16,7 @@ typedef enum cvy_purpose {
     CVY_PURPOSE_DROPOUT = 4,
     CVY_PURPOSE_STOCHASTIC_DEPTH = 5,
     CVY_PURPOSE_SYNTHETIC_DATA = 6,
+    CVY_PURPOSE_CALIBRATION = 7,
 } cvy_purpose;
 
 /** Four words. */

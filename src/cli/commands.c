@@ -24,13 +24,17 @@ static const cli_command missing_verify = {.name = "verify", .summary = "Verify 
                                            .run = say_missing};
 static const cli_command missing_data = {.name = "data", .summary = "Check a data set (not in this build)",
                                          .run = say_missing};
+static const cli_command missing_calibrate = {.name = "calibrate",
+                                              .summary = "Measure this machine (not in this build)",
+                                              .run = say_missing};
 #endif
 
 static const cli_command *const commands[] = {
 #if CVY_HAVE_TRAIN
-    &cli_train, &cli_eval, &cli_bench, &cli_verify, &cli_data,
+    &cli_train, &cli_eval, &cli_bench, &cli_verify, &cli_data, &cli_calibrate,
 #else
     &missing_train, &missing_eval, &missing_bench, &missing_verify, &missing_data,
+    &missing_calibrate,
 #endif
     &cli_plan, &cli_sweep, &cli_why, &cli_fits, &cli_ranks_for, &cli_compare,
     &cli_model,

@@ -29,6 +29,8 @@ static const char *const layouts[] = {"auto", "measure", "rule", "plain", "chann
 static const char *const recomputes[] = {"none", "cheap", "all", NULL};
 static const char *const plan_recomputes[] = {"auto", "none", "cheap", "all", NULL};
 static const char *const plan_precisions[] = {"fp64", "fp32", "tf32", "fp16", "bf16", NULL};
+static const char *const budgets[] = {[CLI_BUDGET_QUICK] = "quick", [CLI_BUDGET_NORMAL] = "normal",
+                                      [CLI_BUDGET_FULL] = "full", NULL};
 static const char *const precisions[] = {[CLI_FP32] = "fp32", [CLI_FP64] = "fp64", NULL};
 
 typedef struct row {
@@ -65,6 +67,7 @@ enum {
     TEV = TE | CLI_VERIFY,
     TBV = TV | CLI_BENCH,
     TEBV = TEV | CLI_BENCH,
+    TEBVC = TEBV | CLI_CALIBRATE,
     WF = CLI_WHY | CLI_FITS,
     P = CLI_PLAN | CLI_RANKS_FOR | WF,
     PC = P | CLI_COMPARE,
@@ -95,7 +98,9 @@ static const row rows[] = {
               "state_dict"), .aliases = "initial-checkpoint"}},
     {CLI_EVAL, {TEXT("checkpoint", checkpoint, "PATH", "Weights to evaluate: a run, its checkpoints, one of them "
                      "or a safetensors file")}},
-    {TEBV, {BATCH}},
+    {CLI_CALIBRATE, {TEXT("model", model, "MODEL", "Also measure the very kernels that this model has with --batch on "
+                          "one rank, so that they are looked up rather than predicted")}},
+    {TEBVC, {BATCH}},
     {CLI_MODEL, {BATCH, .fallback = "1"}},
     {PS, {.letter = 'b', TEXT("batch", plan.batch, "N[/rank]", "Samples per iteration: of all ranks together, or "
                              "with /rank of each, whatever the strategy"), .aliases = "batch-size"}},
@@ -201,13 +206,13 @@ static const row rows[] = {
     {CLI_PLAN | CLI_RANKS_FOR, {TEXT("price", plan.price, "PRICE", "Of a device, such as 2.5USD/h; where not given, as "
                                      "the machine file says")}},
     {CLI_RANKS_FOR, {REAL("hours", plan.hours, 1e-6, MANY, "Time that the training may take")}},
-    {TEBV, {.letter = 't', WHOLE("threads", threads, 0, 4096, "Threads that compute; 0: one for each core that this "
+    {TEBVC, {.letter = 't', WHOLE("threads", threads, 0, 4096, "Threads that compute; 0: one for each core that this "
                                 "process may use"), .aliases = "threads-per-rank"}},
     {TEBV, {FLAG("pin", train.pin, "Keep each thread on a core of its own, where they are as many as the cores and "
                 "OMP_PROC_BIND, OMP_PLACES and GOMP_CPU_AFFINITY are not set; for a machine with nothing else to do")}},
     {TEV, {WHOLE("data-threads", data_threads, 1, 256, "Threads that read samples ahead; results do not depend on it"),
           .aliases = "workers"}},
-    {TEBV, {TEXT("backend", train.backend, "BACKEND", "Kernels to compute with: onednn, cpu or ref; where not "
+    {TEBVC, {TEXT("backend", train.backend, "BACKEND", "Kernels to compute with: onednn, cpu or ref; where not "
                 "given, the fastest of this build")}},
     {TEBV, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory; auto: the fastest that was "
                   "measured for this model, batch and machine, measure: measured anew, rule: without measuring")}},
@@ -236,6 +241,11 @@ static const row rows[] = {
                       "itself, and set the iteration against their sum")}},
     {CLI_DOCTOR, {FLAG("kernels", kernels, "Also compare the fastest kernels of this build with the plain ones")}},
 
+    {CLI_CALIBRATE, {CHOICE("budget", calibrate.budget, budgets, "NAME", "How long to measure: quick, normal or full, "
+                            "about 1, 5 or 30 minutes")}},
+    {CLI_CALIBRATE, {REAL("seconds", calibrate.seconds, 0, 1e6, "Measure kernels for X seconds, whatever --budget "
+                          "says, but a shape of each family at least; 0: as --budget says")}},
+
     HEADING("Job"),
     {CLI_SLURM, {.letter = 'N', WHOLE("nodes", slurm.nodes, 1, CVY_MAX_RANKS, "Nodes of the job")}},
     {CLI_SLURM, {.letter = 'n', WHOLE("ranks", slurm.ranks, 1, CVY_MAX_RANKS, "Ranks over all nodes")}},
@@ -251,6 +261,10 @@ static const row rows[] = {
     HEADING("Run and checkpoints"),
     {CLI_TRAIN, {.letter = 'o', TEXT("out", train.out, "RUN", "Folder of the run: configuration, metrics, "
                                      "checkpoints; where not given, nothing is written"), .aliases = "output"}},
+    {CLI_CALIBRATE, {.letter = 'o', TEXT("out", calibrate.out, "FILE", "Machine file to write, with a folder of its "
+                                         "kernels beside it; where not given, a name that says what is here"),
+                     .aliases = "output"}},
+    {CLI_CALIBRATE, {FLAG("force", calibrate.force, "Write over a file that is no calibration's")}},
     {CLI_TRAIN, {TEXT("resume", train.resume, "RUN", "Go on with a run from its last whole checkpoint, with its own "
                       "options")}},
     {T, {WHOLE("checkpoint-every", train.checkpoint_every, 0, MANY, "Iterations between checkpoints; 0: at the end "
@@ -280,7 +294,7 @@ static const row rows[] = {
                       "ui.perfetto.dev")}},
     {CLI_TRAIN, {WHOLE("timeline-steps", train.timeline_steps, 1, 1e6, "Iterations that the timeline holds")}},
     {CLI_ALL & ~(CLI_SAVED | CLI_SLURM), {FLAG("json", json, "Print the result as JSON on standard output")}},
-    {(TEBV & ~CLI_SAVED) | CLI_DATA, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the "
+    {(TEBVC & ~CLI_SAVED) | CLI_DATA, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the "
                                                                        "result, warnings and errors")}},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -291,6 +305,7 @@ _Static_assert(sizeof(cvy_optimizer_name) == sizeof(int) && sizeof(cvy_rate_kind
 const cli_options cli_options_init = {
     .train = CVY_TRAIN_OPTIONS_INIT, .keep_checkpoints = 2, .warmup = 3, .iterations = 20,
     .data_threads = 1, .verify = CVY_VERIFY_OPTIONS_INIT, .slurm = {.nodes = 1, .ranks = 1, .grace = 120},
+    .calibrate = {.budget = CLI_BUDGET_NORMAL},
     .plan = {.batch = "32/rank", .strategy = "auto", .precision = CVY_PRECISION_FP32, .epochs = 1},
 };
 

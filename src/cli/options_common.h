@@ -25,7 +25,8 @@ enum {
     CLI_VERIFY = 4096,
     CLI_SWEEP = 8192,
     CLI_SLURM = 16384,
-    CLI_ALL = 32767
+    CLI_CALIBRATE = 32768,
+    CLI_ALL = 65535
 };
 
 typedef enum cli_precision { CLI_FP32, CLI_FP64 } cli_precision;
@@ -53,6 +54,16 @@ typedef struct cli_sweep_options {
     bool study, cross;
 } cli_sweep_options;
 
+typedef enum cli_budget { CLI_BUDGET_QUICK, CLI_BUDGET_NORMAL, CLI_BUDGET_FULL } cli_budget;
+
+/** What convoy calibrate alone can say. */
+typedef struct cli_calibrate_options {
+    const char *out; /**< NULL: a name out of the host's facts */
+    int budget;      /**< cli_budget */
+    double seconds;  /**< 0: the budget's */
+    bool force;
+} cli_calibrate_options;
+
 /** What the command line can say; start from cli_options_init. */
 typedef struct cli_options {
     cvy_train_options train; /**< what stands below as well is set out of there */
@@ -64,6 +75,7 @@ typedef struct cli_options {
     cli_plan_options plan;
     cli_sweep_options sweep;
     cvy_verify_options verify;
+    cli_calibrate_options calibrate;
     cli_slurm_options slurm;
     bool json, quiet, log_view, list, kernels, primitives, no_overlap, in_double;
 } cli_options;
@@ -83,7 +95,7 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_train, cli_eval, cli_model, cli_bench, cli_verify, cli_doctor, cli_data, cli_plan,
-    cli_why, cli_fits, cli_ranks_for, cli_compare, cli_sweep, cli_slurm;
+    cli_why, cli_fits, cli_ranks_for, cli_compare, cli_sweep, cli_slurm, cli_calibrate;
 
 /** Room for the table. */
 enum { CLI_MAX_OPTIONS = 128 };

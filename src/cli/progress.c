@@ -122,6 +122,23 @@ void cli_progress_count(cli_progress *progress, const char *what, int64_t done, 
     progress->next_s = now + (progress->terminal ? BAR_INTERVAL_S : LINE_INTERVAL_S);
 }
 
+void cli_progress_time(cli_progress *progress, const char *what, int64_t count, double share, double left_s)
+{
+    double now = cvy_clock_s();
+    if (progress->quiet || now < progress->next_s) {
+        return;
+    }
+    char place[64], figures[2 * CVY_UNIT_TEXT], unit[CVY_UNIT_TEXT];
+    snprintf(place, sizeof place, "%" PRId64 " %.40s", count, what);
+    snprintf(figures, sizeof figures, "%s left", cvy_print_seconds(left_s, unit));
+    if (progress->terminal) {
+        draw_bar(progress, place, share, figures);
+    } else {
+        cli_progress_log(progress, "%s  %.0f %%  %s", place, 100 * share, figures);
+    }
+    progress->next_s = now + (progress->terminal ? BAR_INTERVAL_S : LINE_INTERVAL_S);
+}
+
 void cli_progress_epoch(cli_progress *progress, const cvy_epoch_result *result, int64_t epochs)
 {
     char seconds[CVY_UNIT_TEXT], rate[CVY_UNIT_TEXT], of[32] = "", train[48] = "", test[80] = "";

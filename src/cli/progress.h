@@ -26,6 +26,9 @@ void cli_progress_show(cli_progress *progress, const cvy_train_progress *state);
 /** Tell how many of @p count are done of @p what, now and then. */
 void cli_progress_count(cli_progress *progress, const char *what, int64_t done, int64_t count);
 
+/** Tell how many there are of @p what, which share of the time is over, and how much is left, now and then. */
+void cli_progress_time(cli_progress *progress, const char *what, int64_t count, double share, double left_s);
+
 /** Tell of an epoch, a checkpoint, a warning. */
 void cli_progress_epoch(cli_progress *progress, const cvy_epoch_result *result, int64_t epochs);
 void cli_progress_checkpoint(cli_progress *progress, const char *path, int64_t step);

@@ -5,9 +5,6 @@
 #include "base/yaml.h"
 #include "machine/machine.h"
 
-/** Keep a copy of a text as long as the machine. @retval CVY_ERR_MEMORY memory is exhausted */
-cvy_status cvy_machine_keep(cvy_machine *machine, const char *text, const char **kept_out);
-
 /** Read a tree into an empty machine. @retval CVY_ERR_INPUT file, line, found, expected */
 cvy_status cvy_machine_read(const cvy_yaml_node *root, cvy_machine *machine);
 

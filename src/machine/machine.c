@@ -23,6 +23,24 @@ const char *cvy_machine_find_source(const cvy_machine *machine, const void *figu
     return NULL;
 }
 
+cvy_status cvy_machine_set_source(cvy_machine *machine, const void *figure, const char *source)
+{
+    const char *kept = NULL;
+    size_t offset = (size_t)((const char *)figure - (const char *)machine);
+    int place = 0;
+    CVY_TRY(cvy_machine_keep(machine, source, &kept));
+    while (place < machine->sources && machine->source[place].offset != offset) {
+        place++;
+    }
+    if (place == machine->sources) {
+        CVY_TRY(cvy_array_reserve(&machine->source, machine->sources, &machine->sources_capacity,
+                                  sizeof *machine->source));
+        machine->sources++;
+    }
+    machine->source[place] = (cvy_source){.offset = offset, .text = kept};
+    return CVY_OK;
+}
+
 void cvy_machine_get_local(cvy_machine *machine_out)
 {
     cvy_topology topology;

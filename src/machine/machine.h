@@ -18,9 +18,9 @@
 
 enum {
     CVY_MAX_LEVELS = 8,
-    CVY_MAX_EFFICIENCIES = 64,
+    CVY_MAX_EFFICIENCIES = 128,
     CVY_MAX_COLLECTIVES = 48,
-    CVY_MAX_FILES = 8,
+    CVY_MAX_FILES = 96,
     CVY_ANY = -1, /**< in rules: whatever the kernel, the pass, the precision, the level */
 };
 
@@ -250,6 +250,18 @@ void cvy_machine_destroy(cvy_machine **machine);
  * @param[in,out] text  appended to; running out of memory is kept for cvy_text_take()
  */
 void cvy_machine_print(const cvy_machine *machine, cvy_text *text);
+
+/**
+ * Say where a figure comes from, in place of what was said before.
+ *
+ * @param[in] figure  a member of @p machine
+ * @param[in] source  one line, copied
+ * @retval CVY_ERR_MEMORY
+ */
+cvy_status cvy_machine_set_source(cvy_machine *machine, const void *figure, const char *source);
+
+/** Keep a copy of a text as long as the machine, for its names. @retval CVY_ERR_MEMORY memory is exhausted */
+cvy_status cvy_machine_keep(cvy_machine *machine, const char *text, const char **kept_out);
 
 /** Where a figure comes from; NULL where the file does not say. @param[in] figure a member of @p machine */
 const char *cvy_machine_find_source(const cvy_machine *machine, const void *figure);

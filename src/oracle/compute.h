@@ -70,6 +70,43 @@ double cvy_compute_op_bytes(const cvy_compute *compute, const cvy_op *op);
 /** Bytes of an element of activations, their gradients and weights in kernels: 2, 4 or 8. */
 double cvy_compute_element_bytes(const cvy_compute *compute);
 
+/** What predictors may look at, and the most inputs that one has. */
+enum { CVY_KERNEL_FEATURES = 14, CVY_PREDICTOR_MAX_INPUTS = 32 };
+
+/** "n", "c", …, "is-3x3": the names in files. Cannot fail. @param[in] feature below CVY_KERNEL_FEATURES */
+const char *cvy_kernel_feature_name(int feature);
+
+/** The features of an op whose flop and bytes are given. @param[out] feature_out CVY_KERNEL_FEATURES numbers */
+void cvy_kernel_get_features(const cvy_op *op, double flop, double bytes, double *feature_out);
+
+/** A layer of a net: what comes out is weight x in + bias, and but for the last layer never below 0. */
+typedef struct cvy_predictor_layer {
+    int inputs, outputs;
+    const double *weight; /**< outputs x inputs, row by row */
+    const double *bias;   /**< one an output */
+} cvy_predictor_layer;
+
+/** What a predictor's file says; docs/machines.md has the meaning of each. */
+typedef struct cvy_predictor_spec {
+    int kernel;      /**< as cvy_op_kernel() gives it */
+    cvy_op_pass pass;
+    cvy_precision precision;
+    const char *source;
+    double error, peak_flop_per_s, memory_Bps;
+    int inputs;
+    const int *input; /**< features */
+    const double *mean, *deviation, *low, *high; /**< of each input */
+    int nets, layers;                 /**< each net has as many layers */
+    const cvy_predictor_layer *layer; /**< nets x layers */
+} cvy_predictor_spec;
+
+/**
+ * Write a predictor as YAML that cvy_compute_create() reads.
+ *
+ * @param[in,out] text  appended to; running out of memory is kept for cvy_text_take()
+ */
+void cvy_predictor_print(const cvy_predictor_spec *spec, cvy_text *text);
+
 /** A measured kernel: a row of a table. */
 typedef struct cvy_kernel_time {
     double seconds; /**< above 0: the median */

@@ -12,7 +12,7 @@
 #include "base/yaml.h"
 #include "oracle/compute_internal.h"
 
-enum { MAX_INPUTS = 32, MAX_WIDTH = 256, MAX_LAYERS = 8, MAX_NETS = 9 };
+enum { MAX_INPUTS = CVY_PREDICTOR_MAX_INPUTS, MAX_WIDTH = 256, MAX_LAYERS = 8, MAX_NETS = 9 };
 
 #define MOST 1e9 /* of any number in a file: sums of products of eight layers stay finite */
 
@@ -26,13 +26,6 @@ typedef struct net {
     layer layer[MAX_LAYERS];
 } net;
 
-/* What is known of an op, before it is made into features. */
-typedef struct sizes {
-    double n, c, f, groups, input, output, kernel, stride, flop, bytes;
-} sizes;
-
-typedef double (*feature)(const sizes *s);
-
 struct cvy_predictor {
     int kernel;
     cvy_op_pass pass;
@@ -40,77 +33,12 @@ struct cvy_predictor {
     double error;
     cvy_roof roof;
     int inputs;
-    feature input[MAX_INPUTS];
+    int input[MAX_INPUTS]; /* features */
     double mean[MAX_INPUTS], deviation[MAX_INPUTS]; /* of the features */
     double low[MAX_INPUTS], high[MAX_INPUTS];       /* that it was fitted to */
     int nets;
     net net[MAX_NETS];
 };
-
-/* ---- features ---- */
-
-static double get_n(const sizes *s) { return log2(s->n); }
-static double get_c(const sizes *s) { return log2(s->c); }
-static double get_f(const sizes *s) { return log2(s->f); }
-static double get_groups(const sizes *s) { return log2(s->groups); }
-static double get_input(const sizes *s) { return log2(s->input); }
-static double get_output(const sizes *s) { return log2(s->output); }
-static double get_kernel(const sizes *s) { return log2(s->kernel); }
-static double get_stride(const sizes *s) { return log2(s->stride); }
-static double get_flop(const sizes *s) { return log2(fmax(s->flop, 1.0)); }
-static double get_bytes(const sizes *s) { return log2(fmax(s->bytes, 1.0)); }
-static double get_columns(const sizes *s) { return log2(s->n * s->output); }
-static double get_depth(const sizes *s) { return log2(s->c / s->groups * s->kernel); }
-static double is_1(const sizes *s) { return s->kernel == 1.0; }
-static double is_9(const sizes *s) { return s->kernel == 9.0; }
-
-static const struct {
-    const char *name;
-    feature get;
-} features[] = {
-    {"n", get_n},           {"c", get_c},           {"f", get_f},         {"groups", get_groups},
-    {"input", get_input},   {"output", get_output}, {"kernel", get_kernel}, {"stride", get_stride},
-    {"flop", get_flop},     {"bytes", get_bytes},   {"columns", get_columns}, {"depth", get_depth},
-    {"is-1x1", is_1},       {"is-3x3", is_9},
-};
-enum { FEATURES = sizeof features / sizeof features[0] };
-
-static double multiply_space(const cvy_operand *operand)
-{
-    double space = 1.0;
-    for (int i = 2; operand && i < operand->tensor.shape.dims; i++) {
-        space *= (double)operand->tensor.shape.extent[i];
-    }
-    return space;
-}
-
-static const cvy_operand *find_either(const cvy_op *op, cvy_role first, cvy_role second)
-{
-    const cvy_operand *operand = cvy_op_find(op, first);
-    return operand ? operand : cvy_op_find(op, second);
-}
-
-/* Ops without a window have one of 1; without an input or output tensor, the other stands for both. */
-static sizes measure_op(const cvy_op *op, double flop, double bytes)
-{
-    const cvy_operand *x = find_either(op, CVY_ROLE_X, CVY_ROLE_DX), *y = find_either(op, CVY_ROLE_Y, CVY_ROLE_DY);
-    x = x ? x : y ? y : &op->operand[0];
-    y = y ? y : x;
-    bool windowed = cvy_op_convolves(op->kind) || op->kind == CVY_OP_POOL_MAX || op->kind == CVY_OP_POOL_AVERAGE;
-    sizes s = {.n = (double)x->tensor.shape.extent[0], .c = 1.0, .f = 1.0, .groups = 1.0, .kernel = 1.0,
-               .stride = 1.0, .input = multiply_space(x), .output = multiply_space(y), .flop = flop, .bytes = bytes};
-    s.c = x->tensor.shape.dims > 1 ? (double)x->tensor.shape.extent[1] : 1.0;
-    s.f = y->tensor.shape.dims > 1 ? (double)y->tensor.shape.extent[1] : 1.0;
-    if (windowed) {
-        const cvy_window *window = &op->params.window.window;
-        s.groups = (double)op->params.window.groups;
-        for (int axis = 0; axis < 3; axis++) {
-            s.kernel *= (double)window->kernel[axis];
-            s.stride *= (double)window->stride[axis];
-        }
-    }
-    return s;
-}
 
 /* ---- evaluation ---- */
 
@@ -137,11 +65,11 @@ static double run_net(const net *n, const double *input)
 
 cvy_prediction cvy_predictor_run(const cvy_predictor *p, const cvy_op *op, double flop, double bytes)
 {
-    double input[MAX_INPUTS], said[MAX_NETS];
-    sizes s = measure_op(op, flop, bytes);
+    double input[MAX_INPUTS], said[MAX_NETS], feature[CVY_KERNEL_FEATURES];
+    cvy_kernel_get_features(op, flop, bytes, feature);
     cvy_prediction prediction = {.roof = p->roof, .inside = true};
     for (int i = 0; i < p->inputs; i++) {
-        double value = p->input[i](&s);
+        double value = feature[p->input[i]];
         prediction.inside = prediction.inside && value >= p->low[i] && value <= p->high[i];
         input[i] = (value - p->mean[i]) / p->deviation[i];
     }
@@ -168,7 +96,6 @@ cvy_precision cvy_predictor_precision(const cvy_predictor *predictor) { return p
 static const char *name_kernel(int kernel) { return cvy_kernel_name(kernel); }
 static const char *name_pass(int pass) { return cvy_op_pass_name((cvy_op_pass)pass); }
 static const char *name_precision(int precision) { return cvy_precision_name((cvy_precision)precision); }
-static const char *name_feature(int index) { return features[index].name; }
 
 static cvy_status find_key(const cvy_yaml_node *mapping, const char *key, const char *expected,
                            const cvy_yaml_node **node_out)
@@ -248,9 +175,8 @@ static cvy_status read_inputs(const cvy_yaml_node *root, cvy_predictor *p)
         return cvy_yaml_fail(list, "inputs: expected a list of 1 to %d features", (int)MAX_INPUTS);
     }
     for (int i = 0; i < count; i++) {
-        int chosen = 0;
-        CVY_TRY(read_word(cvy_yaml_item(list, i), "inputs", name_feature, FEATURES, &chosen));
-        p->input[i] = features[chosen].get;
+        CVY_TRY(read_word(cvy_yaml_item(list, i), "inputs", cvy_kernel_feature_name, CVY_KERNEL_FEATURES,
+                          &p->input[i]));
     }
     p->inputs = count;
     CVY_TRY(read_numbers(root, "mean", count, -MOST, p->mean));

@@ -183,20 +183,16 @@ static int list_candidates(const question *q, cvy_format current, cvy_layer_form
     return count;
 }
 
-/*
- * The weight formats that go with blocks of 8 or 16 where nobody can be asked: what oneDNN's kernels take. A transposed
- * convolution runs forward what is a convolution's gradient of data, and the other way round.
- */
-static void choose_weights_by_rule(const question *q, bool transposed, cvy_layer_formats *formats)
+/* What oneDNN's kernels take. A transposed convolution runs forward what is a convolution's gradient of data. */
+void cvy_layout_rule_weights(int block, cvy_op_kind kind, bool depthwise, cvy_layer_formats *formats)
 {
-    bool wide = q->options->block == 16;
-    int64_t groups = find_parameter(q, CVY_ROLE_W)->spec.groups;
+    bool wide = block == 16, transposed = kind == CVY_OP_TRANSPOSED_CONVOLUTION;
     cvy_format by_input = wide ? CVY_FORMAT_W_I16O16 : CVY_FORMAT_W_I8O8;
     cvy_format by_output = wide ? CVY_FORMAT_W_O16I16 : CVY_FORMAT_W_O8I8;
     if (formats->output != CVY_FORMAT_C8 && formats->output != CVY_FORMAT_C16) {
         return; /* plain weights */
     }
-    if (groups > 1 && groups == q->layer->output.extent[1]) {
+    if (depthwise) {
         formats->weight = wide ? CVY_FORMAT_W_G16 : CVY_FORMAT_W_G8;
         formats->gradient = formats->weight_backward = formats->weight;
     } else if (formats->input == formats->output) {
@@ -219,7 +215,8 @@ static cvy_status decide_convolution(const question *q, cvy_op_kind kind, cvy_fo
     int count = list_candidates(q, current, candidate);
     if (q->options->backends.count == 0) {
         *formats = candidate[0];
-        choose_weights_by_rule(q, kind == CVY_OP_TRANSPOSED_CONVOLUTION, formats);
+        int64_t groups = find_parameter(q, CVY_ROLE_W)->spec.groups;
+        cvy_layout_rule_weights(q->options->block, kind, groups > 1 && groups == q->layer->output.extent[1], formats);
         return CVY_OK;
     }
     cvy_quality best = CVY_QUALITY_NONE;

@@ -24,6 +24,15 @@ typedef struct cvy_layout_question {
 void cvy_layout_make_op(const cvy_layout_question *question, cvy_op_pass pass, const cvy_layer_formats *formats,
                         cvy_format weight, cvy_op *op_out);
 
+/**
+ * Fill the weight formats of a convolution that go with its formats of x and y where no backend can be asked; plain
+ * where these are not blocked.
+ *
+ * @param[in]     block     channels in a block: 8 or 16
+ * @param[in,out] formats   its `input` and `output` are looked at
+ */
+void cvy_layout_rule_weights(int block, cvy_op_kind kind, bool depthwise, cvy_layer_formats *formats);
+
 /** The kind of a layer's op where it has weights; of all others CVY_OP_KIND_COUNT. */
 cvy_op_kind cvy_layout_find_kind(const cvy_model *model, const cvy_layer *layer);
 

@@ -2,7 +2,6 @@
 #include "runtime/session.h"
 
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -91,8 +90,7 @@ static void set_threads(cvy_session *session, const cvy_train_options *options)
     const cpu_set_t *own = places->ranks > 1 && CPU_COUNT(&places->own) > 0 ? &places->own : NULL;
     session->threads = places->place[places->rank].threads;
     session->cores = CPU_COUNT(own ? own : &places->place[places->rank].cores);
-    omp_set_dynamic(0);
-    omp_set_num_threads(session->threads);
+    cvy_threads_set(session->threads);
     session->bound = options->pin || own ? cvy_threads_bind(session->threads, own) : NULL;
 }
 

@@ -50,6 +50,12 @@ static int find_cores(const cpu_set_t *all, const cpu_set_t *wanted, cpu_set_t *
 /* A mask that the system refuses leaves a thread where it was: slower perhaps, never wrong. */
 static void set_mask(const cpu_set_t *mask) { (void)sched_setaffinity(0, sizeof *mask, mask); }
 
+void cvy_threads_set(int threads)
+{
+    omp_set_dynamic(0);
+    omp_set_num_threads(threads);
+}
+
 cvy_threads *cvy_threads_bind(int threads, const cpu_set_t *cores)
 {
     cvy_threads *t = NULL;

@@ -11,6 +11,9 @@
 /** What a process had before its threads were bound. */
 typedef struct cvy_threads cvy_threads;
 
+/** Have as many OpenMP threads in the teams of the calling thread. */
+void cvy_threads_set(int threads);
+
 /**
  * Bind each OpenMP thread of the calling thread's team to a core.
  *

@@ -21,7 +21,7 @@ for model in $names; do
     [ "$model" = cosmoflow ] && last=outputs
     for option in size=1 size=-3 size=0 size=65537 size=99999999999999999999 size=[64,0] size=1e9 channels=0 \
         channels=-1 channels=4294967297 $last=0 $last=-1 $last=9223372036854775808; do
-        timeout 10 "$convoy" model "$model:$option" >out 2>err
+        timeout 60 "$convoy" model "$model:$option" >out 2>err
         [ $? -eq 2 ] || fail "$model:$option ended with $?, expected 2: $(cat err)"
         [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] || fail "$model:$option: expected one line: $(cat out err)"
         has err "error: $model: ${option%%=*}: found '"
@@ -36,7 +36,7 @@ if "$convoy" bench --help >/dev/null 2>&1; then
         unet3d) size=1024 ;;
         *) size=65536 ;;
         esac
-        timeout 10 "$convoy" bench "$model:size=$size,channels=65536" --batch 64 >out 2>err
+        timeout 60 "$convoy" bench "$model:size=$size,channels=65536" --batch 64 >out 2>err
         [ $? -eq 4 ] || fail "$model of size $size ended with $?, expected 4: $(cat err)"
         [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] || fail "$model of size $size: expected one line: $(cat out err)"
         has err "a smaller batch takes less"

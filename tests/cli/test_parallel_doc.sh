@@ -1,6 +1,6 @@
 #!/bin/bash
 # Every command of docs/parallel.md: its blocks marked sh, one after the other in one folder, as a reader would run
-# them. Sizes are small, and ranks may share cores: the environment says so, not the document.
+# them. Sizes are small, runs are of one epoch, and ranks may share cores: the environment says so, not the document.
 document=$(realpath "$(dirname "$0")/../../docs/parallel.md")
 . "$(dirname "$0")/setup.sh"
 "$convoy" train --help >/dev/null 2>&1 || exit 0
@@ -9,7 +9,7 @@ ldd "$convoy" | grep -q libasan && exit 0 # the document is of the program, whic
 export OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_mpi_yield_when_idle=1
 export OMPI_MCA_hwloc_base_binding_policy=none MPIR_CVAR_POLLS_BEFORE_YIELD=1 CONVOY_LAYOUT=rule
-export CONVOY_TRAIN_SAMPLES=64 CONVOY_TEST_SAMPLES=16
+export CONVOY_TRAIN_SAMPLES=64 CONVOY_TEST_SAMPLES=16 CONVOY_EPOCHS=1
 mkdir bin
 ln -s "$convoy" bin/convoy
 export PATH=$folder/bin:$PATH

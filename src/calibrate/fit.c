@@ -1,0 +1,172 @@
+/*
+ * Cross-validation: shapes fall into five parts by their number; each part is predicted by what was fitted to the other
+ * four. A way is preferred to the roofline only where it is better by the median and by the mean of its errors.
+ */
+#include "calibrate/fit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/order.h"
+#include "base/random.h"
+
+enum { PARTS = 5, NEIGHBOURS = 3 };
+
+void cvy_fit_make_sample(const cvy_op *op, double seconds, int shape, cvy_fit_sample *sample_out)
+{
+    double flop = cvy_op_flop(op), bytes = cvy_op_bytes(op);
+    *sample_out = (cvy_fit_sample){.flop = flop, .bytes = bytes, .seconds = seconds, .shape = shape};
+    cvy_kernel_get_features(op, flop, bytes, sample_out->feature);
+}
+
+const char *cvy_fit_way_name(cvy_fit_way way)
+{
+    static const char *const name[] = {"roofline", "line", "neighbours"};
+    return name[way];
+}
+
+/* The part that a shape falls into: by chance, and always the same. */
+static int find_part(int shape)
+{
+    return (int)(cvy_random_words(0, CVY_PURPOSE_CALIBRATION, UINT32_MAX, (uint32_t)shape, 0, 0).v[0] % PARTS);
+}
+
+/* ---- neighbours ---- */
+
+/* Geometric mean of what the nearest ones take beside their rooflines; distances are of logarithms of sizes. */
+static double ask_neighbours(const cvy_fit_sample *known, int count, const cvy_fit_device *device,
+                             const cvy_fit_sample *sample)
+{
+    static const cvy_fit_shares all = {1.0, 1.0};
+    double nearest[NEIGHBOURS], ratio[NEIGHBOURS], sum = 0.0;
+    int found = 0;
+    for (int i = 0; i < count; i++) {
+        double distance = 0.0;
+        for (int k = 0; k < CVY_KERNEL_FEATURES; k++) {
+            distance += (known[i].feature[k] - sample->feature[k]) * (known[i].feature[k] - sample->feature[k]);
+        }
+        int at = found < NEIGHBOURS ? found++ : NEIGHBOURS;
+        for (; at > 0 && nearest[at - 1] > distance; at--) {
+            if (at < NEIGHBOURS) {
+                nearest[at] = nearest[at - 1];
+                ratio[at] = ratio[at - 1];
+            }
+        }
+        if (at < NEIGHBOURS) {
+            nearest[at] = distance;
+            ratio[at] = log(known[i].seconds / cvy_fit_shares_estimate(&all, device, known[i].flop, known[i].bytes));
+        }
+    }
+    for (int i = 0; i < found; i++) {
+        sum += ratio[i] / found;
+    }
+    return cvy_fit_shares_estimate(&all, device, sample->flop, sample->bytes) * exp(sum);
+}
+
+/* ---- scores ---- */
+
+typedef struct trial {
+    const cvy_fit_sample *sample;
+    int count;
+    const cvy_fit_device *device;
+    cvy_fit_sample *known;               /* of the other parts */
+    double *predicted_s[CVY_FIT_WAYS];   /* of each sample; 0: nothing */
+    double *error;
+} trial;
+
+/* Predict one part by the others. */
+static cvy_status predict_part(trial *t, int part)
+{
+    cvy_fit_shares shares;
+    cvy_fit_line line;
+    int known = 0;
+    for (int i = 0; i < t->count; i++) {
+        if (find_part(t->sample[i].shape) != part) {
+            t->known[known++] = t->sample[i];
+        }
+    }
+    if (known == 0) {
+        return CVY_OK;
+    }
+    CVY_TRY(cvy_fit_shares_find(t->known, known, t->device, &shares));
+    bool lined = cvy_fit_line_find(t->known, known, t->device, &line) == CVY_OK;
+    cvy_error_clear();
+    for (int i = 0; i < t->count; i++) {
+        const cvy_fit_sample *s = &t->sample[i];
+        if (find_part(s->shape) == part) {
+            t->predicted_s[CVY_FIT_ROOFLINE][i] = cvy_fit_shares_estimate(&shares, t->device, s->flop, s->bytes);
+            t->predicted_s[CVY_FIT_LINE][i] = lined ? cvy_fit_line_estimate(&line, t->device, s) : 0.0;
+            t->predicted_s[CVY_FIT_NEIGHBOURS][i] = ask_neighbours(t->known, known, t->device, s);
+        }
+    }
+    return CVY_OK;
+}
+
+/* Errors of a way over the samples that it predicted; all of them or nothing. */
+static cvy_fit_score score_way(const trial *t, cvy_fit_way way)
+{
+    double off = 0.0, apart = 0.0, middle = 0.0, sum = 0.0;
+    for (int i = 0; i < t->count; i++) {
+        middle += log(t->sample[i].seconds) / t->count;
+    }
+    for (int i = 0; i < t->count; i++) {
+        double measured = t->sample[i].seconds, predicted = t->predicted_s[way][i];
+        if (predicted <= 0.0) {
+            return (cvy_fit_score){0};
+        }
+        t->error[i] = fabs(predicted - measured) / measured;
+        sum += t->error[i];
+        off += log(predicted / measured) * log(predicted / measured);
+        apart += (log(measured) - middle) * (log(measured) - middle);
+    }
+    cvy_sort_doubles(t->error, t->count);
+    return (cvy_fit_score){.samples = t->count,
+                           .mape = sum / t->count,
+                           .median = (t->error[(t->count - 1) / 2] + t->error[t->count / 2]) / 2.0,
+                           .high = t->error[(int)(0.95 * (t->count - 1) + 0.5)],
+                           .r2 = apart > 0.0 ? 1.0 - off / apart : 0.0};
+}
+
+static cvy_status score_all(trial *t, cvy_fit *fit)
+{
+    for (int part = 0; part < PARTS; part++) {
+        CVY_TRY(predict_part(t, part));
+    }
+    for (int way = 0; way < CVY_FIT_WAYS; way++) {
+        fit->score[way] = score_way(t, (cvy_fit_way)way);
+    }
+    const cvy_fit_score *roof = &fit->score[CVY_FIT_ROOFLINE], *line = &fit->score[CVY_FIT_LINE];
+    bool better = line->samples > 0 && line->median < roof->median && line->mape < roof->mape;
+    fit->best = better ? CVY_FIT_LINE : CVY_FIT_ROOFLINE;
+    return CVY_OK;
+}
+
+cvy_status cvy_fit_run(const cvy_fit_sample *sample, int count, const cvy_fit_device *device, cvy_fit *fit_out)
+{
+    cvy_fit fit = {.samples = count};
+    trial t = {.sample = sample, .count = count, .device = device};
+    size_t room = (size_t)count + 1;
+    cvy_status status = CVY_ERR_MEMORY;
+    t.known = cvy_calloc(room, sizeof *t.known);
+    t.error = cvy_calloc(room, sizeof *t.error);
+    bool whole = t.known && t.error;
+    for (int way = 0; way < CVY_FIT_WAYS; way++) {
+        t.predicted_s[way] = cvy_calloc(room, sizeof(double));
+        whole = whole && t.predicted_s[way];
+    }
+    CVY_TRY_GOTO(status, done, whole ? CVY_OK : CVY_ERR_MEMORY);
+    CVY_TRY_GOTO(status, done, score_all(&t, &fit));
+    CVY_TRY_GOTO(status, done, cvy_fit_shares_find(sample, count, device, &fit.shares));
+    if (fit.best == CVY_FIT_LINE) {
+        CVY_TRY_GOTO(status, done, cvy_fit_line_find(sample, count, device, &fit.line));
+    }
+    *fit_out = fit;
+done:
+    cvy_free(t.known);
+    cvy_free(t.error);
+    for (int way = 0; way < CVY_FIT_WAYS; way++) {
+        cvy_free(t.predicted_s[way]);
+    }
+    return status;
+}

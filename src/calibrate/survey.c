@@ -1,0 +1,222 @@
+/*
+ * The loop: a kernel, and every so often a probe. Where the probe says that something else ran, what was measured since
+ * the one before is measured again, once, and the shorter time counts: what disturbs only ever makes longer.
+ */
+#include "calibrate/survey.h"
+
+#include <math.h>
+
+#include "base/memory.h"
+#include "base/pulse.h"
+
+enum { MOST_TASKS = 4096, BETWEEN_PROBES = 16 };
+
+static const double probe_every_s = 0.5; /* a probe takes some milliseconds: a hundredth of the time */
+
+/* What a round measures. */
+typedef struct task {
+    cvy_op op;
+    int family, shape;
+} task;
+
+typedef struct surveyor {
+    const cvy_meter *meter;
+    const cvy_kernel_survey_options *options;
+    cvy_kernel_survey *survey;
+    cvy_noise noise;
+    double begun_s, before_s; /* of this session by the clock; spent in sessions before it */
+    double probed_s;          /* when */
+    int fresh[BETWEEN_PROBES], freshes; /* rows that were measured since the last probe */
+    task *task;
+    int64_t *order;
+    int tasks;
+} surveyor;
+
+static double find_spent(const surveyor *s)
+{
+    return s->before_s + s->meter->now_s(s->meter->context) - s->begun_s;
+}
+
+/* ---- a kernel ---- */
+
+/* Whether a failure is the op's own: it is left out, and the survey goes on. */
+static bool is_forgivable(cvy_status status)
+{
+    return status == CVY_ERR_UNSUPPORTED || status == CVY_ERR_MEMORY || status == CVY_ERR_ARG;
+}
+
+/* Measure rows anew that something disturbed. */
+static cvy_status repeat_fresh(surveyor *s)
+{
+    for (int i = 0; i < s->freshes; i++) {
+        cvy_kernel_survey_row *row = &s->survey->row[s->fresh[i]];
+        cvy_kernel_time again;
+        CVY_TRY(s->meter->measure(s->meter->context, &row->op, &again));
+        row->time = again.seconds < row->time.seconds ? again : row->time;
+        s->survey->repeated++;
+    }
+    return CVY_OK;
+}
+
+/* Rows are believed, and written down, once the probe behind them has been heard. */
+static cvy_status write_fresh(surveyor *s)
+{
+    for (int i = 0; i < s->freshes; i++) {
+        const cvy_kernel_survey_row *row = &s->survey->row[s->fresh[i]];
+        CVY_TRY(cvy_journal_add(s->options->journal, &row->op, &row->time, find_spent(s)));
+    }
+    s->freshes = 0;
+    return CVY_OK;
+}
+
+static cvy_status probe(surveyor *s)
+{
+    double seconds;
+    CVY_TRY(s->meter->probe(s->meter->context, &seconds));
+    bool disturbed = cvy_noise_disturbs(&s->noise, seconds);
+    CVY_TRY(cvy_noise_add(&s->noise, seconds));
+    if (disturbed) {
+        CVY_TRY(repeat_fresh(s));
+    }
+    CVY_TRY(write_fresh(s));
+    s->probed_s = s->meter->now_s(s->meter->context);
+    return CVY_OK;
+}
+
+static cvy_status add_row(surveyor *s, const task *t, const cvy_kernel_time *time)
+{
+    cvy_kernel_survey *survey = s->survey;
+    CVY_TRY(cvy_array_reserve(&survey->row, survey->rows, &survey->capacity, sizeof *survey->row));
+    survey->row[survey->rows++] = (cvy_kernel_survey_row){.op = t->op, .time = *time, .family = t->family,
+                                                          .shape = t->shape};
+    return CVY_OK;
+}
+
+static void tell(const surveyor *s)
+{
+    const cvy_kernel_survey_progress progress = {.kernels = s->survey->rows,
+                                          .spent_s = find_spent(s),
+                                          .left_s = fmax(0.0, s->options->budget_s - find_spent(s))};
+    if (s->options->tell) {
+        s->options->tell(s->options->context, &progress);
+    }
+}
+
+static cvy_status measure_task(surveyor *s, const task *t)
+{
+    const cvy_kernel_time *known = cvy_journal_find(s->options->journal, &t->op);
+    cvy_kernel_time time;
+    if (known) {
+        return add_row(s, t, known);
+    }
+    cvy_pulse_beat();
+    cvy_status status = s->meter->measure(s->meter->context, &t->op, &time);
+    if (is_forgivable(status)) {
+        cvy_error_clear();
+        s->survey->refused++;
+        return CVY_OK;
+    }
+    CVY_TRY(status);
+    CVY_TRY(add_row(s, t, &time));
+    s->fresh[s->freshes++] = s->survey->rows - 1;
+    if (s->freshes == BETWEEN_PROBES || s->meter->now_s(s->meter->context) - s->probed_s >= probe_every_s) {
+        CVY_TRY(probe(s));
+    }
+    tell(s);
+    return CVY_OK;
+}
+
+/* ---- rounds ---- */
+
+static cvy_status add_task(surveyor *s, const cvy_op *op, int family, int shape)
+{
+    CVY_REQUIRE(s->tasks < MOST_TASKS, CVY_ERR_INPUT, "more than %d kernels at once", (int)MOST_TASKS);
+    s->task[s->tasks++] = (task){.op = *op, .family = family, .shape = shape};
+    return CVY_OK;
+}
+
+/* One shape of each family, all its passes. */
+static cvy_status draw_round(surveyor *s, int round)
+{
+    const cvy_kernel_survey_options *o = s->options;
+    for (int i = 0; i < cvy_shape_families(); i++) {
+        const cvy_shape_family *family = cvy_shape_family_get(i);
+        cvy_drawn_shape shape;
+        CVY_TRY(cvy_shape_draw(o->seed, i, round, &o->limits, &shape));
+        for (int pass = 0; pass < CVY_PASS_COUNT; pass++) {
+            cvy_op op;
+            if (family->passes >> pass & 1u) {
+                CVY_TRY(cvy_shape_make_op(&shape, (cvy_op_pass)pass, o->limits.block, &op));
+                CVY_TRY(add_task(s, &op, i, round * cvy_shape_families() + i));
+            }
+        }
+    }
+    return CVY_OK;
+}
+
+/* Those of the options that are not known yet, each once. */
+static cvy_status list_own(surveyor *s)
+{
+    for (int i = 0; i < s->options->ops; i++) {
+        uint64_t hash = cvy_op_hash(&s->options->op[i]);
+        int k = 0;
+        while (k < s->tasks && cvy_op_hash(&s->task[k].op) != hash) {
+            k++;
+        }
+        if (k == s->tasks) {
+            CVY_TRY(add_task(s, &s->options->op[i], -1, -1 - i));
+        }
+    }
+    return CVY_OK;
+}
+
+/* Measure the tasks in a random order; ends early where the budget is spent, unless it is @p whole. */
+static cvy_status run_round(surveyor *s, uint32_t round, bool whole, bool *ended_out)
+{
+    cvy_random_order(s->options->seed, round, s->tasks, s->order);
+    for (int i = 0; i < s->tasks && !*ended_out; i++) {
+        CVY_TRY(measure_task(s, &s->task[s->order[i]]));
+        s->survey->stopped = s->options->stop && s->options->stop(s->options->context);
+        *ended_out = s->survey->stopped || (!whole && find_spent(s) >= s->options->budget_s);
+    }
+    s->tasks = 0;
+    return CVY_OK;
+}
+
+static cvy_status survey_rounds(surveyor *s)
+{
+    bool ended = false;
+    CVY_TRY(probe(s));
+    CVY_TRY(list_own(s));
+    CVY_TRY(run_round(s, 0, true, &ended));
+    for (int round = 0; round < s->options->rounds && !ended; round++) {
+        CVY_TRY(draw_round(s, round));
+        CVY_TRY(run_round(s, 1 + (uint32_t)round, round == 0, &ended));
+        s->survey->rounds += !ended;
+    }
+    CVY_TRY(probe(s));
+    s->survey->spent_s = find_spent(s);
+    return cvy_noise_sum_up(&s->noise, &s->survey->noise);
+}
+
+cvy_status cvy_kernel_survey_run(const cvy_meter *meter, const cvy_kernel_survey_options *options,
+                                 cvy_kernel_survey *survey_out)
+{
+    surveyor s = {.meter = meter, .options = options, .survey = survey_out};
+    *survey_out = (cvy_kernel_survey){0};
+    s.begun_s = s.probed_s = meter->now_s(meter->context);
+    s.before_s = cvy_journal_spent_s(options->journal);
+    s.task = cvy_calloc(MOST_TASKS, sizeof *s.task);
+    s.order = cvy_calloc(MOST_TASKS, sizeof *s.order);
+    cvy_status status = s.task && s.order ? survey_rounds(&s) : CVY_ERR_MEMORY;
+    cvy_free(s.task);
+    cvy_free(s.order);
+    cvy_noise_clear(&s.noise);
+    return status;
+}
+
+void cvy_kernel_survey_clear(cvy_kernel_survey *survey)
+{
+    cvy_free(survey->row);
+    *survey = (cvy_kernel_survey){0};
+}

@@ -1,0 +1,111 @@
+/*
+ * The ways to run an op. A layout gives a convolution blocks, channels last or plain order, and its weights what the
+ * backend wishes for with them; where a kernel made for it is among the ways, those that go through copies or plain
+ * loops are left out.
+ */
+#include "calibrate/meter.h"
+
+static bool holds_weights(cvy_role role) { return role == CVY_ROLE_W || role == CVY_ROLE_DW; }
+
+/* The op with its maps in other formats; false where they do not fit. */
+static bool change_formats(const cvy_op *op, cvy_format input, cvy_format output, cvy_op *way)
+{
+    *way = *op;
+    for (int i = 0; i < way->operands; i++) {
+        cvy_operand *operand = &way->operand[i];
+        if (operand->tensor.shape.dims < 4 || holds_weights(operand->role)) {
+            continue;
+        }
+        bool in = operand->role == CVY_ROLE_X || operand->role == CVY_ROLE_DX;
+        operand->tensor.format = in ? input : output;
+        if (!cvy_tensor_format_fits(&operand->tensor)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Weights as the backend wishes, where it runs the op better, or no worse, so. */
+static cvy_quality wish_weights(const cvy_backend_chain *chain, cvy_op *way)
+{
+    cvy_quality as_it_is = cvy_backend_quality(chain, way, NULL);
+    for (int i = 0; i < way->operands; i++) {
+        if (holds_weights(way->operand[i].role)) {
+            cvy_format had = way->operand[i].tensor.format;
+            way->operand[i].tensor.format = cvy_backend_choose_format(chain, way, way->operand[i].role);
+            cvy_quality as_wished = cvy_backend_quality(chain, way, NULL);
+            if (as_wished >= as_it_is) {
+                return as_wished;
+            }
+            way->operand[i].tensor.format = had;
+        }
+    }
+    return as_it_is;
+}
+
+/* Ways as good as the best so far; a better one throws the others out. */
+typedef struct ways {
+    cvy_op *way;
+    int count;
+    cvy_quality best;
+} ways;
+
+static bool is_known(const ways *w, const cvy_op *op)
+{
+    for (int i = 0; i < w->count; i++) {
+        if (cvy_op_hash(&w->way[i]) == cvy_op_hash(op)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_way(const cvy_op *op, cvy_quality quality, ways *w)
+{
+    if (quality == CVY_QUALITY_NONE || quality < w->best || is_known(w, op)) {
+        return;
+    }
+    w->count = quality > w->best ? 0 : w->count;
+    w->best = quality;
+    if (w->count < CVY_MAX_WAYS) {
+        w->way[w->count++] = *op;
+    }
+}
+
+/* Of a convolution: each pair of formats, then Winograd's algorithm with the weights as forward has them. */
+static void add_formats(const cvy_backend_chain *chain, const cvy_op *op, int block, ways *w)
+{
+    cvy_format blocked = block == 16 ? CVY_FORMAT_C16 : CVY_FORMAT_C8;
+    const cvy_format pair[][2] = {{blocked, blocked},
+                                  {CVY_FORMAT_PLAIN, blocked},
+                                  {CVY_FORMAT_CHANNELS_LAST, CVY_FORMAT_CHANNELS_LAST},
+                                  {CVY_FORMAT_PLAIN, CVY_FORMAT_PLAIN}};
+    for (size_t i = 0; i < sizeof pair / sizeof pair[0]; i++) {
+        cvy_op way;
+        if (change_formats(op, pair[i][0], pair[i][1], &way)) {
+            add_way(&way, wish_weights(chain, &way), w);
+        }
+    }
+    int direct = w->count;
+    for (int i = 0; i < direct && op->kind == CVY_OP_CONVOLUTION; i++) {
+        cvy_op way = w->way[i];
+        way.params.window.winograd = true;
+        if (cvy_op_by_winograd(&way)) {
+            add_way(&way, cvy_backend_quality(chain, &way, NULL), w);
+        }
+    }
+}
+
+int cvy_op_find_ways(const cvy_backend_chain *chain, const cvy_op *op, int block, cvy_op *way_out)
+{
+    ways w = {.way = way_out};
+    cvy_op way = *op;
+    add_way(op, cvy_backend_quality(chain, op, NULL), &w);
+    if (cvy_op_has_weights(op->kind)) {
+        add_way(&way, wish_weights(chain, &way), &w);
+    }
+    if (cvy_op_convolves(op->kind)) {
+        add_formats(chain, op, block, &w);
+    }
+    return w.count;
+}

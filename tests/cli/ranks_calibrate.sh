@@ -1,0 +1,20 @@
+#!/bin/bash
+# convoy calibrate on several ranks: the network is in the file, and plans read it. Arguments: the program, mpiexec.
+. "$(dirname "$0")/setup.sh"
+mpiexec=$2
+
+expect 0 "$mpiexec" -n 2 "$convoy" calibrate --threads 1 --budget quick --seconds 0.01 -o two.yaml
+has err "measuring the network between 2 ranks"
+awk 'length > 100 { bad = 1 } END { exit bad }' out || fail "lines of more than 100 columns"
+has out "all-reduce"
+has two.yaml "devices-per-node: 2"
+has two.yaml "measured over 2 ranks"
+ls two.yaml.journal* >/dev/null 2>&1 && fail "journals stay behind"
+expect 0 "$convoy" plan lenet5 --machine two.yaml --ranks 2 --strategy data --batch 32 --json
+grep -q '"gradient_exchange":[0-9.e-]*[1-9]' out || fail "the exchange of gradients takes no time"
+
+# What one rank refuses all refuse, once.
+echo "name: mine" >mine.yaml
+expect 2 "$mpiexec" -n 2 "$convoy" calibrate --threads 1 -o mine.yaml
+[ "$(grep -c "no calibration has written" err)" -eq 1 ] || fail "told more than once: $(cat err)"
+finish
