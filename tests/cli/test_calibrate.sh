@@ -4,7 +4,7 @@
 . "$(dirname "$0")/setup.sh"
 
 if ! "$convoy" calibrate --help >/dev/null 2>&1; then # a plan-only build says what is missing
-    expect 1 "$convoy" calibrate
+    expect 2 "$convoy" calibrate
     has err "error: 'calibrate' is not in this build"
     finish
 fi
