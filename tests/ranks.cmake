@@ -45,12 +45,16 @@ add_ranks_test(cli/verify 2 $<TARGET_FILE:convoy-cli> verify lenet5 --strategy f
 # A program of which one rank fails as no user can ask for, beside the tests that start it: those of faults, below.
 add_ranks_program(ranks_faulty ranks/faulty.c "convoy;${CONVOY_LIBRARIES}")
 
-# tests/cli/ranks_*.sh starts the program on several ranks itself.
+# tests/cli/ranks_*.sh starts the program on several ranks itself. Some mostly wait for time-outs.
+set(waiting ranks_leave ranks_start ranks_stop ranks_unlike)
 file(GLOB ranks_scripts CONFIGURE_DEPENDS cli/ranks_*.sh)
 foreach(script ${ranks_scripts})
   get_filename_component(name ${script} NAME_WE)
   add_test(NAME cli/${name} COMMAND bash ${script} $<TARGET_FILE:convoy-cli> ${MPIEXEC})
   set_tests_properties(cli/${name} PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS ranks ENVIRONMENT "${ranks_environment}")
+  if(name IN_LIST waiting)
+    set_tests_properties(cli/${name} PROPERTIES PROCESSORS 1)
+  endif()
 endforeach()
 
 # Strategies against the serial run, as many as there is time for; make nightly has all. The deep nets would take
