@@ -10,12 +10,16 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
+#include "base/clock.h"
 #include "comm/watch_internal.h"
 
 static const double answer_s = 0.3; /* for a word from above, beside two beats */
 
 enum { FAREWELL_MS = 200 }; /* for what neighbours take of the last message */
+
+static const double line_s = 1.0; /* for the line of the one that speaks */
 
 /* Send what is still queued to those that read. */
 static void flush_all(cvy_watch *watch)
@@ -26,6 +30,18 @@ static void flush_all(cvy_watch *watch)
         if (link->descriptor >= 0 && link->out_bytes > 0 && poll(&room, 1, FAREWELL_MS) > 0) {
             cvy_watch_link_flush(link);
         }
+    }
+}
+
+/* A launcher ends all as soon as one has ended: nobody does before the one that speaks, which then closes its links. */
+static void wait_for_line(const cvy_watch_link *from)
+{
+    double end_s = cvy_clock_s() + line_s, left_s = line_s;
+    struct pollfd news = {.fd = from->descriptor, .events = POLLIN};
+    char scrap[256];
+    while (left_s > 0 && poll(&news, 1, (int)(1e3 * left_s) + 1) > 0 &&
+           recv(from->descriptor, scrap, sizeof scrap, MSG_DONTWAIT) > 0) {
+        left_s = end_s - cvy_clock_s();
     }
 }
 
@@ -45,6 +61,9 @@ void cvy_watch_end_run(cvy_watch *watch, bool speaks, const cvy_watch_link *from
         }
     }
     flush_all(watch);
+    if (!speaks && from) {
+        wait_for_line(from);
+    }
     cvy_watch_end end = {.status = watch->status, .rank = watch->blamed, .speaks = speaks, .text = watch->text};
     if (watch->options.abandon) {
         watch->options.abandon(watch->options.context, &end);
