@@ -114,7 +114,11 @@ void cvy_watch_lose(cvy_watch *watch, cvy_watch_link *link, const char *cause)
     if (watch->phase != CVY_WATCH_WATCHING && watch->phase != CVY_WATCH_TOLD) {
         return;
     }
-    if (link == &watch->link[0]) {
+    if (watch->clock_s < watch->awake_s) { /* it is this one that was gone: the others have ended, and said so */
+        watch->blamed = watch->ranks.rank;
+        watch->status = CVY_ERR_RANK;
+        cvy_watch_end_run(watch, false, NULL);
+    } else if (link == &watch->link[0]) {
         lose_above(watch, text);
     } else {
         cvy_watch_find(watch, link->peer, CVY_ERR_RANK, text);

@@ -141,6 +141,7 @@ struct cvy_watch {
     double interval_s;    /**< between beats */
     double next_beat_s;
     double decide_s;      /**< by when phases TOLD and CUT_OFF end */
+    double awake_s;       /**< until then it has only just gone on, after it was stopped for the time-out */
     double moved_s;       /**< when this rank's pulse last moved */
     cvy_watch_standing own;
     cvy_watch_phase phase;

@@ -201,6 +201,7 @@ void *cvy_watch_run(void *opaque)
         double now_s = cvy_clock_s(), step_s = now_s - last_s;
         last_s = now_s;
         watch->clock_s += step_s < 2 * watch->interval_s ? step_s : 2 * watch->interval_s;
+        watch->awake_s = step_s > watch->options.timeout_s ? watch->clock_s + 2 * watch->interval_s : watch->awake_s;
         take_turn(watch);
     }
     return NULL;
