@@ -24,7 +24,7 @@ typedef struct surveyor {
     const cvy_kernel_survey_options *options;
     cvy_kernel_survey *survey;
     cvy_noise noise;
-    double begun_s, before_s; /* of this session by the clock; spent in sessions before it */
+    double begun_s, before_s; /* of this run by the clock; spent in runs before it */
     double probed_s;          /* when */
     int fresh[BETWEEN_PROBES], freshes; /* rows that were measured since the last probe */
     task *task;
