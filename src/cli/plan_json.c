@@ -15,7 +15,7 @@ static json_t *describe_mesh(const cvy_mesh *mesh)
     return object;
 }
 
-static json_t *describe_times(const cvy_estimate *e)
+json_t *cli_describe_times(const cvy_estimate *e)
 {
     json_t *object = json_object();
     for (int i = 0; i < CVY_TIME_PARTS; i++) {
@@ -58,7 +58,7 @@ json_t *cli_describe_estimate(const cvy_estimate *e, const cvy_limit *limit, int
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:I, s:b, s:o}", "iteration_s",
         e->feasible ? cli_json_number(e->iteration_s) : json_null(), "images_per_s",
         e->feasible ? cli_json_number(e->images_per_s) : json_null(), "error_relative",
-        cli_json_number(e->error_relative), "breakdown_s", describe_times(e), "exposed_communication_s",
+        cli_json_number(e->error_relative), "breakdown_s", cli_describe_times(e), "exposed_communication_s",
         cli_json_number(e->exposed_communication_s), "memory_bytes", describe_memory(e), "limits",
         describe_limits(limit, limits), "family", cvy_strategy_family(&e->strategy, family), "recompute",
         cvy_recompute_name(e->recompute), "micro_batches", (json_int_t)e->strategy.micro_batches, "managed_memory",

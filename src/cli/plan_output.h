@@ -14,6 +14,9 @@ cvy_status cli_print_plans_json(const cli_problem *problem, const cli_answer *an
 /** A strategy with all its figures as an object of that JSON; NULL where memory is exhausted. */
 json_t *cli_describe_estimate(const cvy_estimate *estimate, const cvy_limit *limit, int limits);
 
+/** The parts of an iteration in seconds, by name: its breakdown_s. */
+json_t *cli_describe_times(const cvy_estimate *estimate);
+
 /** Closed forms beside estimates, of the strategies that have one. */
 cvy_status cli_print_closed_forms(const cli_problem *problem, const cli_answer *answer);
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/json_output.h"
+#include "cli/plan_output.h"
 #include "cli/sweep.h"
 
 static json_t *describe_values(const cli_study *s, int setting)
@@ -33,15 +33,6 @@ static json_t *describe_figures(const cvy_sweep_setting *setting)
     return object;
 }
 
-static json_t *describe_times(const cvy_estimate *e)
-{
-    json_t *object = json_object();
-    for (int i = 0; i < CVY_TIME_PARTS; i++) {
-        json_object_set_new(object, cvy_time_part_name(i), cli_json_number(e->part_s[i]));
-    }
-    return object;
-}
-
 /* The first strategy at a point. */
 static json_t *describe_asked(const cvy_sweep_point *point)
 {
@@ -53,7 +44,7 @@ static json_t *describe_asked(const cvy_sweep_point *point)
                      e->over_memory, "iteration_s", cli_json_number(e->iteration_s), "images_per_s",
                      cli_json_number(e->images_per_s), "ideal_images_per_s",
                      cli_json_number(point->ideal_images_per_s), "efficiency", cli_json_number(point->efficiency),
-                     "error_relative", cli_json_number(e->error_relative), "breakdown_s", describe_times(e),
+                     "error_relative", cli_json_number(e->error_relative), "breakdown_s", cli_describe_times(e),
                      "exposed_communication_s", cli_json_number(e->exposed_communication_s), "memory_bytes",
                      (json_int_t)e->total_bytes, "limit", point->limit);
 }
