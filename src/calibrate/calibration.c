@@ -177,7 +177,8 @@ cvy_status cvy_calibration_make_machine(const cvy_calibration *calibration, cons
         return CVY_ERR_MEMORY;
     }
     m->nodes = m->devices_per_node = 1;
-    m->execution.leader_broadcast = true; /* the default */
+    m->execution.leader_broadcast = true; /* the defaults */
+    m->execution.lockstep = m->execution.exchange_slowdown = m->execution.compute_slowdown = 1.0;
     int ranks = c->network.curves > 0 ? c->network.nodes * c->network.node_ranks : 1;
     snprintf(summary, sizeof summary, "%d rank%s of %d threads on %s, measured %s", ranks, ranks > 1 ? "s" : "",
              c->threads, c->host.processor[0] ? c->host.processor : "this machine", c->date);
@@ -188,6 +189,7 @@ cvy_status cvy_calibration_make_machine(const cvy_calibration *calibration, cons
     if (c->network.curves > 0) {
         CVY_TRY_GOTO(status, done, cvy_network_fill(&c->network, c->date, m));
     }
+    CVY_TRY_GOTO(status, done, cvy_beside_fill(&c->beside, c->date, m));
     *machine_out = m;
     m = NULL;
 done:

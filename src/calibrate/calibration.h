@@ -6,6 +6,7 @@
 #define CVY_CALIBRATE_CALIBRATION_H
 
 #include "base/topology.h"
+#include "calibrate/beside.h"
 #include "calibrate/fit.h"
 #include "calibrate/network.h"
 #include "calibrate/peaks.h"
@@ -27,6 +28,7 @@ typedef struct cvy_calibration {
     cvy_fit_shares shares;     /**< of all other kernels, by all that were measured */
     cvy_fit_score rest;        /**< of these shares, over all that was measured */
     cvy_network_profile network; /**< without curves where one rank measured alone */
+    cvy_beside beside;         /**< without rounds where it was not measured */
 } cvy_calibration;
 
 /** A name out of a host's facts, as 2core-avx512-24gb. @return @p name, of CVY_CALIBRATION_NAME bytes */
@@ -56,6 +58,15 @@ cvy_status cvy_calibration_check_target(const char *path);
  * @retval CVY_ERR_IO, CVY_ERR_MEMORY
  */
 cvy_status cvy_calibration_save(const cvy_calibration *calibration, const char *path);
+
+/**
+ * Write a machine again, with what was measured between the ranks in place of what it said: its device stays, with the
+ * tables and predictors where they are.
+ *
+ * @param[in,out] machine  read from a file
+ * @retval CVY_ERR_IO, CVY_ERR_MEMORY
+ */
+cvy_status cvy_calibration_extend(const cvy_calibration *calibration, cvy_machine *machine, const char *path);
 
 /** Release and empty. */
 void cvy_calibration_clear(cvy_calibration *calibration);

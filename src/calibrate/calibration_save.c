@@ -1,5 +1,6 @@
 /* The files of a calibration. A comment in the first line of the machine file says whose it is. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -121,7 +122,7 @@ static cvy_status put_predictors(const cvy_calibration *c, const target *t, cvy_
     return CVY_OK;
 }
 
-static cvy_status put_machine(const cvy_calibration *c, const target *t, const cvy_machine *m)
+static cvy_status put_machine(const cvy_calibration *c, const char *path, const cvy_machine *m)
 {
     cvy_text text = {0};
     char noise[CVY_NOISE_TEXT];
@@ -131,7 +132,7 @@ static cvy_status put_machine(const cvy_calibration *c, const target *t, const c
     }
     cvy_machine_print(m, &text);
     char *data = cvy_text_take(&text);
-    cvy_status status = data ? cvy_file_write(t->path, data, strlen(data), CVY_ERR_IO) : CVY_ERR_MEMORY;
+    cvy_status status = data ? cvy_file_write(path, data, strlen(data), CVY_ERR_IO) : CVY_ERR_MEMORY;
     cvy_free(data);
     return status;
 }
@@ -146,9 +147,61 @@ cvy_status cvy_calibration_save(const cvy_calibration *calibration, const char *
     CVY_TRY_GOTO(status, done, cvy_folder_create(t.folder, CVY_ERR_IO));
     CVY_TRY_GOTO(status, done, put_table(calibration, &t, machine));
     CVY_TRY_GOTO(status, done, put_predictors(calibration, &t, machine));
-    status = put_machine(calibration, &t, machine);
+    status = put_machine(calibration, path, machine);
 done:
     cvy_machine_destroy(&machine);
+    clear_target(&t);
+    return status;
+}
+
+/* ---- a machine that is there ---- */
+
+/* The file that a machine names, from wherever another one stands. */
+static cvy_status keep_place(cvy_machine *m, const char **file)
+{
+    const char *end = m->file ? strrchr(m->file, '/') : NULL;
+    char *folder = NULL, *path = NULL, *whole = NULL;
+    cvy_status status = CVY_OK;
+    if (**file == '/' || !m->file) {
+        return CVY_OK;
+    }
+    folder = cvy_strdup(end ? m->file : ".");
+    if (folder && end) {
+        folder[end - m->file + 1] = '\0';
+    }
+    path = folder ? cvy_path_join(folder, *file) : NULL;
+    whole = path ? realpath(path, NULL) : NULL;
+    if (!path) {
+        status = CVY_ERR_MEMORY;
+    } else if (!whole) {
+        status = cvy_fail(CVY_ERR_INPUT, "%s: %s, which it names, cannot be found", m->file, path);
+    } else {
+        status = cvy_machine_keep(m, whole, file);
+    }
+    free(whole);
+    cvy_free(path);
+    cvy_free(folder);
+    return status;
+}
+
+cvy_status cvy_calibration_extend(const cvy_calibration *calibration, cvy_machine *machine, const char *path)
+{
+    const cvy_calibration *c = calibration;
+    const char **lists[] = {machine->device.kernel_table, machine->device.predictor};
+    target t = {.path = path};
+    cvy_status status;
+    CVY_TRY_GOTO(status, done, find_target(path, &t));
+    for (int i = 0; i < 2 * CVY_MAX_FILES; i++) {
+        const char **file = &lists[i / CVY_MAX_FILES][i % CVY_MAX_FILES];
+        CVY_TRY_GOTO(status, done, *file ? keep_place(machine, file) : CVY_OK);
+    }
+    CVY_TRY_GOTO(status, done, cvy_machine_keep(machine, t.name, &machine->name));
+    if (c->network.curves > 0) {
+        CVY_TRY_GOTO(status, done, cvy_network_fill(&c->network, c->date, machine));
+    }
+    CVY_TRY_GOTO(status, done, cvy_beside_fill(&c->beside, c->date, machine));
+    status = put_machine(c, path, machine);
+done:
     clear_target(&t);
     return status;
 }

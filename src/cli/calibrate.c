@@ -48,9 +48,8 @@ typedef struct work {
     cvy_calibration *calibration;
     cvy_places places;
     cvy_threads *bound;
-    cvy_plan *plan;    /* of --model; NULL */
-    cvy_model *model;
-    cvy_op *op;        /* of the plan */
+    cvy_machine *base; /* of --machine; NULL */
+    cvy_op *op;        /* of plans of --model */
     int ops;
     cli_progress progress;
     const volatile int *stop;
@@ -74,29 +73,7 @@ static cvy_status find_paths(work *w)
     return cvy_file_check_writable(w->path, CVY_ERR_IO);
 }
 
-/* The very ops that a plan of --model asks about, on one rank. */
-static cvy_status find_model_ops(work *w)
-{
-    cvy_plan_options options = {.batch = w->options->train.batch, .dtype = CVY_F32, .training = true,
-                                .train_only = true, .block = w->calibration->host.vector_bits >= 512 ? 16 : 8};
-    if (!w->options->model) {
-        return CVY_OK;
-    }
-    (void)cvy_optimizer_find("momentum", 0.9, &options.optimizer);
-    CVY_TRY(cvy_model_open(w->options->model, &w->model));
-    CVY_TRY(cvy_plan_create(w->model, &options, &w->plan));
-    const cvy_schedule *schedule = &w->plan->schedule[CVY_SCHEDULE_TRAIN];
-    w->op = cvy_calloc((size_t)schedule->steps + 1, sizeof *w->op);
-    if (!w->op) {
-        return CVY_ERR_MEMORY;
-    }
-    for (int i = 0; i < schedule->steps; i++) {
-        if (schedule->step[i].op >= 0) {
-            w->op[w->ops++] = schedule->op[schedule->step[i].op];
-        }
-    }
-    return CVY_OK;
-}
+static int find_block(const work *w) { return w->calibration->host.vector_bits >= 512 ? 16 : 8; }
 
 /* As many threads as a training would have, where it would have them. Collective. */
 static cvy_status take_threads(work *w)
@@ -145,7 +122,7 @@ static cvy_status survey(work *w, cvy_journal *journal)
     double memory = c->host.memory_bytes > 0 ? (double)c->host.memory_bytes / 4.0 : w->budget->most_bytes;
     cvy_kernel_survey_options options = {
         .seed = 1,
-        .limits = {.block = c->host.vector_bits >= 512 ? 16 : 8,
+        .limits = {.block = find_block(w),
                    .least_bytes = 4096.0,
                    .most_bytes = w->budget->most_bytes < memory ? w->budget->most_bytes : memory,
                    .most_flop = w->budget->kernel_s * c->peaks.flop_per_s},
@@ -183,7 +160,8 @@ static cvy_status measure_network(work *w)
     return status;
 }
 
-static cvy_status measure(work *w)
+/* What is measured on each rank, of which a journal is kept. */
+static cvy_status measure_kernels(work *w)
 {
     cvy_journal *journal = NULL;
     CVY_TRY(cli_ranks_agree(cvy_journal_open(w->journal, hash_question(w), &journal)));
@@ -198,14 +176,24 @@ static cvy_status measure(work *w)
         status = cvy_fail(CVY_PREEMPTED, "stopped after %d kernels, which %s keeps: the same command goes on",
                           w->calibration->survey.rows, w->journal);
     }
-    CVY_TRY_GOTO(status, done, cli_ranks_agree(status));
-    status = measure_network(w);
+    status = cli_ranks_agree(status);
 done:
+    cvy_journal_close(&journal);
+    return status;
+}
+
+static cvy_status measure(work *w)
+{
+    cvy_status status = w->base ? CVY_OK : measure_kernels(w);
+    status = status == CVY_OK ? measure_network(w) : status;
+    if (status == CVY_OK) {
+        status = cvy_beside_measure(w->options->train.comm, &w->chain, &w->calibration->network,
+                                    &w->calibration->beside);
+    }
     cli_progress_clear(&w->progress);
     if (status == CVY_PREEMPTED) {
         cli_progress_log(&w->progress, "%s", cvy_error_message());
     }
-    cvy_journal_close(&journal);
     return status;
 }
 
@@ -213,8 +201,12 @@ done:
 static cvy_status write_down(work *w)
 {
     char noise[CVY_NOISE_TEXT];
-    CVY_TRY(cvy_calibration_fit(w->calibration));
-    CVY_TRY(cvy_calibration_save(w->calibration, w->path));
+    if (w->base) {
+        CVY_TRY(cvy_calibration_extend(w->calibration, w->base, w->path));
+    } else {
+        CVY_TRY(cvy_calibration_fit(w->calibration));
+        CVY_TRY(cvy_calibration_save(w->calibration, w->path));
+    }
     if (*cvy_noise_print(&w->calibration->survey.noise, noise)) {
         cli_progress_warn(&w->progress, noise);
     }
@@ -230,7 +222,11 @@ static cvy_status prepare(work *w)
     cvy_topology_get(&w->calibration->host);
     CVY_TRY(cvy_backend_chain_find(w->options->train.backend, &w->chain));
     CVY_TRY(find_paths(w));
-    return find_model_ops(w);
+    if (w->options->plan.machine) {
+        CVY_REQUIRE(!w->options->model, CVY_ERR_INPUT, "--model: with --machine no kernels are measured");
+        CVY_TRY(cvy_machine_open(w->options->plan.machine, &w->base));
+    }
+    return cli_calibration_find_ops(w->options, find_block(w), &w->op, &w->ops);
 }
 
 static cvy_status calibrate(work *w)
@@ -257,8 +253,7 @@ static cvy_status run_calibrate(const cli_command *command, int argc, char **arg
         status = calibrate(&w);
         cvy_threads_release(&w.bound);
         cvy_places_clear(&w.places);
-        cvy_plan_destroy(&w.plan);
-        cvy_model_destroy(&w.model);
+        cvy_machine_destroy(&w.base);
         cvy_free(w.op);
     }
     cvy_calibration_clear(&calibration);
@@ -274,6 +269,7 @@ const cli_command cli_calibrate = {
     .examples = "  convoy calibrate -o here.yaml --budget quick\n"
                 "  convoy calibrate -o here.yaml --model resnet50 --batch 32\n"
                 "  mpiexec -n 2 --bind-to none convoy calibrate -o two.yaml\n"
+                "  mpiexec -n 8 convoy calibrate --machine two.yaml -o eight.yaml\n"
                 "  convoy plan resnet50 --machine here.yaml\n",
     .on_all_ranks = true,
     .run = run_calibrate,

@@ -120,6 +120,7 @@ typedef struct cvy_level {
     int ports;               /**< links of one endpoint; its devices share them */
     int rails;               /**< links that one ring, or one message, is spread over; at most `ports` count */
     double oversubscription; /**< what all endpoints may send at once, by what passes; 1: everything passes */
+    int64_t burst_bytes;     /**< what a device sends at once behind a pause, beyond the bandwidth; 0: nothing */
     double staged_latency_s; /**< as latency_s, of transfers that go through the memory of the host */
     double staged_Bps;       /**< as bandwidth_Bps, likewise */
 } cvy_level;
@@ -169,6 +170,9 @@ typedef struct cvy_execution {
     bool overlap;                   /**< gradients are exchanged while backward runs */
     int64_t bucket_bytes;           /**< gradients of one exchange; 0: all in one */
     double pack_s;                  /**< to copy a tensor into or out of a bucket, beside its bytes */
+    double exchange_slowdown;       /**< how many times as long an exchange takes beside computing; 0: 1 */
+    double compute_slowdown;        /**< how many times as long computing takes beside an exchange; 0: 1 */
+    double lockstep;                /**< how many times as long kernels take while all devices compute; 0: 1 */
     bool host_halos;                /**< halos and redistributions of space go through the host: staged figures */
     bool serial_halos;              /**< halos go hop by hop along an axis and back, each after the one before */
     unsigned leader_exchange;       /**< strategies whose gradients are reduced inside the node, then by leaders */

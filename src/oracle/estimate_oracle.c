@@ -133,6 +133,7 @@ void cvy_oracle_destroy(cvy_oracle **oracle)
         cvy_free((*oracle)->sim_step);
         cvy_free((*oracle)->message);
         cvy_free((*oracle)->tensors);
+        cvy_free((*oracle)->burst_s);
         cvy_free(*oracle);
         *oracle = NULL;
     }
