@@ -121,25 +121,27 @@ static void print_directives(const job *j)
     }
 }
 
-static void print_command(const job *j)
+static void print_words(const job *j, const char *program)
 {
-    printf("launch");
+    printf("%s", program);
     for (int i = 0; i < j->words; i++) {
         putchar(' ');
         print_quoted(j->word[i]);
     }
+}
+
+static void print_command(const job *j)
+{
+    print_words(j, "launch");
     printf("\n");
 }
 
 /* compare --matrix is one process, on the job's first node; each of its rows is a step of the job. */
 static void print_matrix(const job *j)
 {
-    printf("\n# Each row of the matrix is a step of this job; --mpi: ranks find each other; 'srun --mpi=list' shows what\n"
-           "# there is. With --out FILE a job that was stopped goes on when it is submitted again.\nconvoy");
-    for (int i = 0; i < j->words; i++) {
-        putchar(' ');
-        print_quoted(j->word[i]);
-    }
+    printf("\n# Each row of the matrix is a step of this job; --mpi: ranks find each other; 'srun --mpi=list' shows\n"
+           "# what there is. With --out FILE a job that was stopped goes on when it is submitted again.\n");
+    print_words(j, "convoy");
     if (!find_value(j, "--launcher", "--launcher")) {
         printf(" \\\n    --launcher 'srun --mpi=pmix --cpu-bind=cores --kill-on-bad-exit=0 "
                "--nodes={nodes} --ntasks={ranks} --cpus-per-task={threads}'");
