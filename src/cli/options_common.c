@@ -110,6 +110,8 @@ static const row rows[] = {
     {CLI_COMPARE, {TEXT("measured", plan.measured, "FILE", "CSV of measured iterations: columns model, machine, "
                         "strategy, ranks, global_batch, precision, and iteration_s or images_per_s; others pass "
                         "through")}},
+    {CLI_COMPARE, {TEXT("matrix", matrix.list, "FILE", "Run what a list says here, and hold it against predictions: "
+                        "lines of MODEL BATCH RANKS THREADS STRATEGY")}},
     {CLI_MODEL, {FLAG("list", list, "List the models of the zoo and their options")}},
 
     HEADING("Training"),
@@ -173,6 +175,15 @@ static const row rows[] = {
 
     HEADING("Machine"),
     {PS, {MACHINE, .help = "Machine to plan for: a name of convoy plan --list-machines, or a file"}},
+    {CLI_COMPARE, {.letter = 'm', TEXT("machine", matrix.machines, "MACHINE", "Machine that predicts rows of --matrix: "
+                                       "a name of convoy plan --list-machines, or a file; given again, others: a row "
+                                       "goes by the one whose devices have as many cores as it has threads, and that "
+                                       "has the fewest devices that are enough"), .joined_by = ";"}},
+    {CLI_COMPARE, {TEXT("launcher", matrix.launcher, "COMMAND", "What starts several ranks, with {ranks}, {threads} "
+                        "and {nodes} where these are to stand; where not given, mpiexec -n {ranks}")}},
+    {CLI_COMPARE, {WHOLE("runs", matrix.runs, 1, CLI_MOST_RUNS, "Runs of each row of --matrix, of which the median "
+                         "counts")}},
+    {CLI_COMPARE, {REAL("seconds", matrix.seconds, 0.01, 1e6, "Seconds that each run measures, after its warm-up")}},
     {P, {.letter = 'n', WHOLE("ranks", plan.ranks, 1, CVY_MAX_RANKS, "Devices to train on, for ranks-for at most; "
                               "where not given, those of the mesh that --strategy is, else all of the machine, for "
                               "fits 1")}},
@@ -267,6 +278,8 @@ static const row rows[] = {
     {CLI_CALIBRATE, {.letter = 'o', TEXT("out", calibrate.out, "FILE", "Machine file to write, with a folder of its "
                                          "kernels beside it; where not given, a name that says what is here"),
                      .aliases = "output"}},
+    {CLI_COMPARE, {.letter = 'o', TEXT("out", matrix.out, "FILE", "Keep what is measured of --matrix, run by run: the "
+                                       "same command goes on from it, and predicts anew"), .aliases = "output"}},
     {CLI_CALIBRATE, {FLAG("force", calibrate.force, "Write over a file that is no calibration's")}},
     {CLI_TRAIN, {TEXT("resume", train.resume, "RUN", "Go on with a run from its last whole checkpoint, with its own "
                       "options")}},
@@ -279,6 +292,7 @@ static const row rows[] = {
 
     HEADING("Output"),
     {CLI_SWEEP, {TEXT("csv", sweep.csv, "FILE", "Write all points as CSV")}},
+    {CLI_COMPARE, {TEXT("csv", matrix.csv, "FILE", "Write the rows of --matrix as CSV, which --measured reads")}},
     {CLI_SWEEP, {.letter = 'o', TEXT("out", sweep.out, "FILE|DIR", "Draw the study by gnuplot: all charts in a file "
                                      "that ends in .svg, or each in one of its own in a folder")}},
     {CLI_REPORT, {.letter = 'o', TEXT("out", report.out, "FILE", "Page to write; where not given, report.html in the "
@@ -300,7 +314,7 @@ static const row rows[] = {
     {CLI_TRAIN, {WHOLE("timeline-steps", train.timeline_steps, 1, 1e6, "Iterations that the timeline holds")}},
     {CLI_ALL & ~(CLI_SAVED | CLI_SLURM | CLI_REPORT), {FLAG("json", json, "Print the result as JSON on "
                                                                               "standard output")}},
-    {(TEBVC & ~CLI_SAVED) | CLI_DATA, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the "
+    {(TEBVC & ~CLI_SAVED) | CLI_DATA | CLI_COMPARE, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the "
                                                                        "result, warnings and errors")}},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -311,7 +325,7 @@ _Static_assert(sizeof(cvy_optimizer_name) == sizeof(int) && sizeof(cvy_rate_kind
 const cli_options cli_options_init = {
     .train = CVY_TRAIN_OPTIONS_INIT, .keep_checkpoints = 2, .warmup = 3, .iterations = 20,
     .data_threads = 1, .verify = CVY_VERIFY_OPTIONS_INIT, .slurm = {.nodes = 1, .ranks = 1, .grace = 120},
-    .calibrate = {.budget = CLI_BUDGET_NORMAL},
+    .calibrate = {.budget = CLI_BUDGET_NORMAL}, .matrix = {.runs = 5, .seconds = 2.0},
     .plan = {.batch = "32/rank", .strategy = "auto", .precision = CVY_PRECISION_FP32, .epochs = 1},
 };
 

@@ -70,6 +70,16 @@ typedef struct cli_report_options {
     const char *out; /**< NULL: report.html */
 } cli_report_options;
 
+/** Of each row of a matrix, at most. */
+enum { CLI_MOST_RUNS = 64 };
+
+/** What convoy compare --matrix alone can say. */
+typedef struct cli_matrix_options {
+    const char *list, *machines, *launcher, *out, *csv; /**< NULL: not given; machines are joined by ';' */
+    int64_t runs;
+    double seconds; /**< of measuring, in a run */
+} cli_matrix_options;
+
 /** What the command line can say; start from cli_options_init. */
 typedef struct cli_options {
     cvy_train_options train; /**< what stands below as well is set out of there */
@@ -84,6 +94,7 @@ typedef struct cli_options {
     cli_calibrate_options calibrate;
     cli_slurm_options slurm;
     cli_report_options report;
+    cli_matrix_options matrix;
     bool json, quiet, log_view, list, kernels, primitives, no_overlap, in_double;
 } cli_options;
 
@@ -106,7 +117,7 @@ extern const cli_command cli_train, cli_eval, cli_model, cli_bench, cli_verify, 
     cli_report;
 
 /** Room for the table. */
-enum { CLI_MAX_OPTIONS = 128 };
+enum { CLI_MAX_OPTIONS = 160 };
 
 /** Copy the rows of some commands; ends with a NULL name. Headings come with what stands under them. */
 void cli_select_options(unsigned rows, cvy_option option_out[CLI_MAX_OPTIONS]);
