@@ -236,3 +236,27 @@ cvy_status cvy_csv_get_int(const cvy_csv *csv, int row, int column, int64_t mini
     *value_out = value;
     return CVY_OK;
 }
+
+/* ---- writing ---- */
+
+void cvy_csv_add_cell(const char *cell, cvy_text *text)
+{
+    if (!strpbrk(cell, ",\"\n\r")) {
+        cvy_text_add(text, "%s", cell);
+        return;
+    }
+    cvy_text_add(text, "\"");
+    for (const char *at = cell; *at; at++) {
+        cvy_text_add(text, "%s%c", *at == '"' ? "\"" : "", *at == '\n' || *at == '\r' ? ' ' : *at);
+    }
+    cvy_text_add(text, "\"");
+}
+
+void cvy_csv_add_number(double value, bool known, cvy_text *text)
+{
+    if (known && isfinite(value)) {
+        cvy_text_add(text, ",%.9g", value);
+    } else {
+        cvy_text_add(text, ",");
+    }
+}

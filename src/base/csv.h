@@ -5,10 +5,12 @@
 #ifndef CVY_BASE_CSV_H
 #define CVY_BASE_CSV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 enum { CVY_CSV_MAX_BYTES = 64 << 20, CVY_CSV_MAX_COLUMNS = 256, CVY_CSV_MAX_CELL = 4096 };
 
@@ -52,5 +54,13 @@ cvy_status cvy_csv_get_real(const cvy_csv *csv, int row, int column, double mini
                             double *value_out);
 cvy_status cvy_csv_get_int(const cvy_csv *csv, int row, int column, int64_t minimum, int64_t maximum,
                            int64_t *value_out);
+
+/* ---- writing ---- */
+
+/** Append a cell, in quotes where it has to be; line breaks become blanks. */
+void cvy_csv_add_cell(const char *cell, cvy_text *text);
+
+/** Append ",NUMBER", or an empty cell where it is not known or not finite. */
+void cvy_csv_add_number(double value, bool known, cvy_text *text);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/json_output.h"
+#include "cli/matrix.h"
 
 /* Families are sets of data, spatial, one of three cuts of channels, and pipeline. */
 enum { STRATEGY_WIDTH = 40, MOST_FAMILIES = 32 };
@@ -177,19 +178,33 @@ done:
     return status;
 }
 
+/* What belongs to a matrix alone would do nothing elsewhere, in silence. */
+static cvy_status check_matrix(const cli_matrix_options *m)
+{
+    const char *alone = m->machines ? "machine" : m->launcher ? "launcher" : m->out ? "out" : m->csv ? "csv" : NULL;
+    CVY_REQUIRE(m->list || !alone, CVY_ERR_INPUT, "--%s goes with --matrix FILE", alone);
+    return CVY_OK;
+}
+
+static cvy_status choose(const cli_options *options, const char *run)
+{
+    const int given = (run != NULL) + (options->plan.measured != NULL) + (options->matrix.list != NULL);
+    CVY_REQUIRE(given == 1, CVY_ERR_INPUT, "convoy compare needs a run, measurements or a list of what to run: convoy "
+                                           "compare RUN, --measured FILE.csv, or --matrix FILE --machine MACHINE");
+    CVY_TRY(check_matrix(&options->matrix));
+    return run                    ? cli_compare_run(run, options->json)
+           : options->matrix.list ? cli_compare_matrix(options)
+                                  : compare(options);
+}
+
 static cvy_status run_compare(const cli_command *command, int argc, char **argv)
 {
     cli_options options = cli_options_init;
     cvy_parsed_options parsed;
     cvy_status status = cli_parse(command, argc, argv, &options, &parsed);
-    if (status != CVY_OK || parsed.help) {
-        goto done;
+    if (status == CVY_OK && !parsed.help) {
+        status = choose(&options, parsed.operands ? parsed.operand[0] : NULL);
     }
-    const char *run = parsed.operands ? parsed.operand[0] : NULL;
-    CVY_REQUIRE_GOTO(status, done, !run != !options.plan.measured, CVY_ERR_INPUT,
-                     "convoy compare needs a run, or measurements: convoy compare RUN, or --measured FILE.csv");
-    status = run ? cli_compare_run(run, options.json) : compare(&options);
-done:
     cvy_parsed_options_clear(&parsed);
     return status;
 }
@@ -198,11 +213,13 @@ const cli_command cli_compare = {
     .name = "compare",
     .operands = "RUN",
     .usage = "RUN\n"
-             "--measured FILE.csv",
+             "--measured FILE.csv\n"
+             "--matrix FILE --machine MACHINE",
     .max_operands = 1,
     .rows = CLI_COMPARE,
     .summary = "Hold predicted iterations against measured ones",
     .examples = "  convoy compare run\n"
-                "  convoy compare --measured measured.csv --optimizer adam\n",
+                "  convoy compare --measured measured.csv --optimizer adam\n"
+                "  convoy compare --matrix matrix.txt --machine here.yaml --out runs.jsonl\n",
     .run = run_compare,
 };

@@ -39,13 +39,13 @@ static void describe_line(const cli_options *options, const char *machine, char 
 }
 
 /* What a run does where nobody said how, in place of what the oracle would choose or the machine's software does. */
-static void complete_question(const cli_options *options, cli_problem *problem)
+static void complete_question(int64_t bucket_bytes, cli_problem *problem)
 {
     cvy_oracle_options *oracle = &problem->oracle;
     problem->strategy.micro_batches = cvy_max_i64(problem->strategy.micro_batches, 1);
     oracle->norm_axes = oracle->norms_given ? oracle->norm_axes : CVY_AXIS_SPACE;
     oracle->norms_given = true;
-    oracle->bucket_bytes = oracle->bucket_bytes >= 0 ? oracle->bucket_bytes : options->train.bucket_bytes;
+    oracle->bucket_bytes = oracle->bucket_bytes >= 0 ? oracle->bucket_bytes : bucket_bytes;
 }
 
 /* ---- the answer ---- */
@@ -111,27 +111,42 @@ static cvy_status ask_oracle(const cli_problem *problem, cli_prediction *predict
     if (status == CVY_OK && trace->estimate.feasible) {
         status = sum_kinds(trace, prediction);
     } else if (status == CVY_OK) {
-        fprintf(stderr, "nothing is predicted: on %s: %s\n", problem->machine->name, trace->estimate.why_not);
+        snprintf(prediction->why_not, sizeof prediction->why_not, "on %.40s: %.200s", problem->machine->name,
+                 trace->estimate.why_not);
     }
     cvy_trace_destroy(&trace);
     cvy_oracle_destroy(&oracle);
     return status;
 }
 
-static cvy_status predict(const cli_options *options, const char *machine, cli_prediction *prediction)
+cvy_status cli_predict_line(const cli_options *asked, const char *model, int64_t bucket_bytes,
+                            cli_prediction *prediction_out)
 {
     static const cli_command planning = {.name = "plan"};
-    char batch[CLI_BATCH_TEXT];
-    cli_options asked;
+    cli_prediction prediction = {.machine = asked->plan.machine};
     cli_problem problem = {.options = NULL};
-    describe_line(options, machine, batch, &asked);
-    cvy_status status = cli_problem_open(&planning, &asked, options->model, 0, &problem);
+    cvy_status status = cli_problem_open(&planning, asked, model, 0, &problem);
     if (status == CVY_OK) {
-        complete_question(options, &problem);
-        status = ask_oracle(&problem, prediction);
+        complete_question(bucket_bytes, &problem);
+        status = ask_oracle(&problem, &prediction);
     }
     cli_problem_clear(&problem);
+    if (status == CVY_OK) {
+        *prediction_out = prediction;
+    }
     return status;
+}
+
+static cvy_status predict(const cli_options *options, const char *machine, cli_prediction *prediction)
+{
+    char batch[CLI_BATCH_TEXT];
+    cli_options asked;
+    describe_line(options, machine, batch, &asked);
+    CVY_TRY(cli_predict_line(&asked, options->model, options->train.bucket_bytes, prediction));
+    if (prediction->why_not[0]) {
+        fprintf(stderr, "nothing is predicted: %s\n", prediction->why_not);
+    }
+    return CVY_OK;
 }
 
 /* What the line names must be right; a machine that a plan file or a default names may be missing here. */

@@ -3,6 +3,7 @@
 #define CVY_CLI_PREDICT_H
 
 #include "cli/decide.h"
+#include "oracle/estimate.h"
 #include "plan/step_kind.h"
 
 /** A kind of step on the slowest rank of a stage, in an iteration. */
@@ -17,6 +18,7 @@ typedef struct cli_prediction {
     const char *machine;        /**< as it was asked for; borrowed from the options and the decision */
     double iteration_s, error_relative;
     int64_t memory_bytes;       /**< of the rank with most */
+    char why_not[CVY_WHY_TEXT]; /**< why nothing is predicted where there is no schedule; empty else */
     cvy_mesh mesh;
     int kinds;
     cli_predicted_kind *kind;
@@ -32,6 +34,19 @@ typedef struct cli_prediction {
  * @retval CVY_ERR_MEMORY
  */
 cvy_status cli_predict(const cli_options *options, const cli_decision *decision, cli_prediction *prediction_out);
+
+/**
+ * Predict a run as a line of convoy plan asks for it, with what runs do where the line leaves it open. Not collective.
+ *
+ * @param[in]  asked           with its machine, ranks, batch and strategy, or a plan file; borrowed by the prediction
+ * @param[in]  model           as in cli_problem_open()
+ * @param[in]  bucket_bytes    of the run, where the line says none
+ * @param[out] prediction_out  released with cli_prediction_clear(); untouched on failure. A strategy without a schedule
+ *                             is an answer: `why_not` says why
+ * @retval CVY_ERR_INPUT       as cli_problem_open() says
+ */
+cvy_status cli_predict_line(const cli_options *asked, const char *model, int64_t bucket_bytes,
+                            cli_prediction *prediction_out);
 
 /**
  * Write `predicted_s` of rows: as many calls as were measured, each of the mean predicted seconds of a call of that

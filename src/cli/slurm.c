@@ -18,6 +18,7 @@ typedef struct job {
     int words;
     const char *const *word; /* the command behind --, without `convoy` */
     const char *run;         /* folder that its training writes; NULL: nothing to go on with */
+    bool matrix;             /* it starts ranks itself, row by row */
 } job;
 
 /* ---- reading ---- */
@@ -38,7 +39,7 @@ static cvy_status check_word(const char *option, const char *text)
     return CVY_OK;
 }
 
-/* The value of an option among the words, in either form: --out RUN, -o RUN or --out=RUN. */
+/* The value of an option among the words, in either form: --out RUN, -o RUN or --out=RUN; NULL: not there. */
 static const char *find_value(const job *j, const char *name, const char *letter)
 {
     size_t length = strlen(name);
@@ -120,12 +121,30 @@ static void print_directives(const job *j)
     }
 }
 
-static void print_command(const job *j)
+static void print_words(const job *j, const char *program)
 {
-    printf("launch");
+    printf("%s", program);
     for (int i = 0; i < j->words; i++) {
         putchar(' ');
         print_quoted(j->word[i]);
+    }
+}
+
+static void print_command(const job *j)
+{
+    print_words(j, "launch");
+    printf("\n");
+}
+
+/* compare --matrix is one process, on the job's first node; each of its rows is a step of the job. */
+static void print_matrix(const job *j)
+{
+    printf("\n# Each row of the matrix is a step of this job; --mpi: ranks find each other; 'srun --mpi=list' shows\n"
+           "# what there is. With --out FILE a job that was stopped goes on when it is submitted again.\n");
+    print_words(j, "convoy");
+    if (!find_value(j, "--launcher", "--launcher")) {
+        printf(" \\\n    --launcher 'srun --mpi=pmix --cpu-bind=cores --kill-on-bad-exit=0 "
+               "--nodes={nodes} --ntasks={ranks} --cpus-per-task={threads}'");
     }
     printf("\n");
 }
@@ -146,6 +165,10 @@ static void print_training(const job *j)
 static void print_script(const job *j)
 {
     print_directives(j);
+    if (j->matrix) {
+        print_matrix(j);
+        return;
+    }
     printf("\n# --mpi: ranks find each other; 'srun --mpi=list' shows what there is. --kill-on-bad-exit=0: where a\n"
            "# rank is lost, Convoy's own watch names it and ends the others.\n"
            "launch() {\n"
@@ -171,6 +194,8 @@ static cvy_status run_slurm(const cli_command *command, int argc, char **argv)
         bool trains = j.words > 0 && strcmp(j.word[0], "train") == 0;
         j.run = trains ? find_value(&j, "--out", "-o") : NULL;
         j.run = trains && !j.run ? find_value(&j, "--resume", "--resume") : j.run;
+        bool compares = j.words > 0 && strcmp(j.word[0], "compare") == 0;
+        j.matrix = compares && find_value(&j, "--matrix", "--matrix");
         status = check_job(&j);
         if (status == CVY_OK) {
             print_script(&j);

@@ -1,38 +1,14 @@
 /* A study as CSV: a row a point, every figure in its base unit. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/sweep.h"
 
 /* ---- CSV ---- */
-
-/* A cell in quotes, where it has to be; no line breaks. */
-static void add_cell(cvy_text *text, const char *cell)
-{
-    if (!strpbrk(cell, ",\"\n\r")) {
-        cvy_text_add(text, "%s", cell);
-        return;
-    }
-    cvy_text_add(text, "\"");
-    for (const char *at = cell; *at; at++) {
-        cvy_text_add(text, "%s%c", *at == '"' ? "\"" : "", *at == '\n' || *at == '\r' ? ' ' : *at);
-    }
-    cvy_text_add(text, "\"");
-}
-
-/* ",NUMBER", or an empty cell where there is none. */
-static void add_number(cvy_text *text, double value, bool known)
-{
-    if (known && isfinite(value)) {
-        cvy_text_add(text, ",%.9g", value);
-    } else {
-        cvy_text_add(text, ",");
-    }
-}
 
 static void add_names(cvy_text *text)
 {
@@ -62,9 +38,9 @@ static void add_setting(const cli_study *s, int setting, cvy_text *text)
             cvy_text_add(&values, "%s%s", values.length ? ";" : "", axis->value[at->value[i]].text);
         }
     }
-    add_cell(text, names.data ? names.data : "");
+    cvy_csv_add_cell(names.data ? names.data : "", text);
     cvy_text_add(text, ",");
-    add_cell(text, values.data ? values.data : "");
+    cvy_csv_add_cell(values.data ? values.data : "", text);
     text->failed = text->failed || names.failed || values.failed;
     cvy_text_destroy(&names);
     cvy_text_destroy(&values);
@@ -73,16 +49,16 @@ static void add_setting(const cli_study *s, int setting, cvy_text *text)
 static void add_estimate(const cvy_sweep_point *point, cvy_text *text)
 {
     const cvy_estimate *e = &point->asked;
-    add_number(text, e->iteration_s, e->feasible);
-    add_number(text, e->images_per_s, e->feasible);
-    add_number(text, point->ideal_images_per_s, e->feasible);
-    add_number(text, point->efficiency, e->feasible);
-    add_number(text, e->error_relative, e->feasible);
+    cvy_csv_add_number(e->iteration_s, e->feasible, text);
+    cvy_csv_add_number(e->images_per_s, e->feasible, text);
+    cvy_csv_add_number(point->ideal_images_per_s, e->feasible, text);
+    cvy_csv_add_number(point->efficiency, e->feasible, text);
+    cvy_csv_add_number(e->error_relative, e->feasible, text);
     for (int i = 0; i < CVY_TIME_PARTS; i++) {
-        add_number(text, e->part_s[i], e->feasible);
+        cvy_csv_add_number(e->part_s[i], e->feasible, text);
     }
-    add_number(text, e->exposed_communication_s, e->feasible);
-    add_number(text, e->hidden_communication_s, e->feasible);
+    cvy_csv_add_number(e->exposed_communication_s, e->feasible, text);
+    cvy_csv_add_number(e->hidden_communication_s, e->feasible, text);
     if (e->feasible) {
         cvy_text_add(text, ",%lld,%s", (long long)e->total_bytes, point->limit);
     } else {
@@ -98,7 +74,7 @@ static void add_best(const cvy_estimate *best, cvy_text *text)
         cvy_text_add(text, ",,,");
         return;
     }
-    add_cell(text, cli_print_strategy(&best->strategy, best->recompute, strategy));
+    cvy_csv_add_cell(cli_print_strategy(&best->strategy, best->recompute, strategy), text);
     cvy_text_add(text, ",%.9g,%.9g,%lld", best->iteration_s, best->images_per_s, (long long)best->total_bytes);
 }
 
@@ -111,19 +87,19 @@ static void add_row(const cli_study *s, int setting, int at, cvy_text *text)
     cvy_text_add(text, ",%lld,%lld,%s", (long long)point->ranks, (long long)point->batch,
                  cvy_precision_name(own->precision));
     for (int i = CVY_VARIED_ARITHMETIC; i <= CVY_VARIED_MEMORY; i++) {
-        add_number(text, own->figure[i], own->figure[i] > 0.0);
+        cvy_csv_add_number(own->figure[i], own->figure[i] > 0.0, text);
     }
     cvy_text_add(text, ",");
-    add_cell(text, s->options.strategy[0]);
+    cvy_csv_add_cell(s->options.strategy[0], text);
     cvy_text_add(text, ",%s,%s", point->asked.feasible ? "yes" : "no",
                  point->asked.feasible && point->asked.over_memory ? "yes" : "no");
     add_estimate(point, text);
     add_best(&point->best, text);
     for (int i = 0; i < CVY_VARIED_MEMORY; i++) {
-        add_number(text, s->sweep->elasticity[at][i], as_it_is);
+        cvy_csv_add_number(s->sweep->elasticity[at][i], as_it_is, text);
     }
     cvy_text_add(text, ",");
-    add_cell(text, point->asked.why_not);
+    cvy_csv_add_cell(point->asked.why_not, text);
     cvy_text_add(text, "\n");
 }
 

@@ -238,7 +238,9 @@ cvy_compute_estimate cvy_compute_estimate_op(const cvy_compute *compute, const c
         estimate.error = entry->time.error;
         estimate.seconds = scale_time(compute, &entry->roof, entry->time.seconds, flop, bytes);
     } else if (compute->predictor_of[kernel][op->pass]) {
-        cvy_prediction said = cvy_predictor_run(compute->predictor_of[kernel][op->pass], op, flop, bytes);
+        double feature[CVY_KERNEL_FEATURES];
+        cvy_kernel_get_features(op, flop, bytes, feature);
+        cvy_prediction said = cvy_predictor_run(compute->predictor_of[kernel][op->pass], feature, flop, bytes);
         estimate.source = CVY_COMPUTE_PREDICTOR;
         estimate.error = said.inside ? said.error : larger(said.error, rate->error);
         estimate.seconds = scale_time(compute, &said.roof, said.seconds, flop, bytes);

@@ -84,12 +84,12 @@ lenet5,abci,data,4,64,fp32|wrong.csv:2: found 6 cells, expected 7
 END
 printf 'model,machine,ranks\nlenet5,abci,4\n' >wrong.csv
 says 2 "wrong.csv:1: no column 'strategy'" "$convoy" compare --measured wrong.csv
-says 2 "convoy compare needs a run, or measurements" "$convoy" compare
+says 2 "convoy compare needs a run, measurements or a list" "$convoy" compare
 says 2 "no-such.csv" "$convoy" compare --measured no-such.csv
 
 # A run: what was predicted before it stands beside what it took; files of runs are as hostile as others.
-says 2 "convoy compare needs a run, or measurements" "$convoy" compare
-says 2 "convoy compare needs a run, or measurements" "$convoy" compare run --measured "$measured"
+says 2 "convoy compare needs a run, measurements or a list" "$convoy" compare
+says 2 "convoy compare needs a run, measurements or a list" "$convoy" compare run --measured "$measured"
 says 2 "nowhere: no such run" "$convoy" compare nowhere
 mkdir begun
 says 2 "begun: holds no profile.json" "$convoy" compare begun

@@ -48,6 +48,17 @@ cp out job.sh
 grep -qE "requeue|signal" job.sh && fail "a bench asks for what a training needs"
 run_job 0
 [ "$(cat notes)" = "$start<bench><resnet50><--json>" ] || fail "not as it was asked for: $(cat notes)"
+# A matrix starts its own ranks: one process, whose launcher is srun with the figures of each row.
+expect 0 "$convoy" slurm --nodes 2 --ranks 4 --threads 2 -- compare --matrix m.txt --machine here.yaml --out runs.jsonl
+cp out job.sh
+printf '#!/bin/bash\nprintf "<%%s>" "$@" >>"$NOTES"\n' >bin/convoy
+chmod +x bin/convoy
+run_job 0
+asked="<compare><--matrix><m.txt><--machine><here.yaml><--out><runs.jsonl>"
+by="<--launcher><srun --mpi=pmix --cpu-bind=cores --kill-on-bad-exit=0 --nodes={nodes} --ntasks={ranks}"
+[ "$(cat notes)" = "$asked$by --cpus-per-task={threads}>" ] || fail "not as it was asked for: $(cat notes)"
+expect 0 "$convoy" slurm --ranks 2 --threads 1 -- compare --matrix m.txt --machine m --launcher "mine -n {ranks}"
+grep -q "launcher .srun" out && fail "another launcher than the one that was asked for"
 for form in "--out=r" "-o r" "--resume r"; do
     expect 0 "$convoy" slurm --threads 1 -- train lenet5 $form
     has out "run=r"
