@@ -1,13 +1,14 @@
 #!/bin/bash
 # Predicted against measured over networks of several bandwidths, on one machine: hosts are network namespaces.
 #
-#   bench/netlab.sh NETLAB [CONVOY]     NETLAB is a script that knows `up N RATE`, `run N CMD ...` and `down`, and runs
-#                                       CMD over N hosts under MPI, one rank a host; CONVOY is build/convoy by default
+#   bench/netlab.sh NETLAB [CONVOY]     NETLAB is a script that knows `up N RATE`, `run N CMD ...` and `down`, and
+#                                       runs CMD over N hosts under MPI, one rank a host; CONVOY: build/convoy
 #
-# Kernels are measured once, on as many hosts as there are cores; then for each number of hosts and each rate the network
-# between them, and each case: planned with that file, saved, run RUNS times by that plan. Accuracy is
-# 1 - |predicted - measured| / measured of the median. HOSTS, RATES, CASES (MODEL=BATCH), STRATEGIES, RUNS, WARMUP and ITERATIONS,
-# SECONDS_OF (of measuring kernels) choose; KEEP names a folder that stays, where device.yaml and rows of former calls are used again.
+# Kernels are measured once, on as many hosts as there are cores; then for each number of hosts and each rate the
+# network between them, and each case: planned with that file, saved, run RUNS times by that plan. Accuracy is
+# 1 - |predicted - measured| / measured of the median. HOSTS, RATES, CASES (MODEL=BATCH), STRATEGIES, RUNS, WARMUP,
+# ITERATIONS, SECONDS_OF (of measuring kernels) choose; KEEP names a folder that stays, where kernels, networks and rows
+# of former calls are used again.
 #
 # Hosts beyond the cores share them: a rank a host has one thread, and hosts that have a core each are kept on it.
 set -eu

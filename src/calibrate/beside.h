@@ -11,7 +11,7 @@
 /** What was found. Starts from {0}: nothing was measured. */
 typedef struct cvy_beside {
     int rounds;               /**< over which medians were taken */
-    double lockstep;          /**< time of work that all ranks do at once, by what its kernels take one by one; from 1 */
+    double lockstep;          /**< time of work that all ranks do at once, by what its kernels take alone; from 1 */
     double spread;            /**< standard deviation of the time of such work by its mean: of one rank from round to
                                    round; of several what explains how long all wait for the slowest */
     double exchange_slowdown; /**< time of an all-reduce beside computing, by its time alone; from 1; 0: one rank */

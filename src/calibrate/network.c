@@ -1,6 +1,7 @@
 /*
  * Which transfers are timed: messages inside a node and between nodes, one way and both; collectives of all ranks, and
- * of groups that do the same at the same time, as those of a mesh of two axes: consecutive ranks, and ranks a node apart.
+ * of groups that do the same at the same time, as those of a mesh of two axes: consecutive ranks, or ranks a node
+ * apart.
  */
 #include "calibrate/network.h"
 
@@ -87,21 +88,21 @@ static void find_neighbours(const cvy_network_profile *profile, bool across, cvy
 }
 
 /*
- * What links carry beyond their rate behind a pause: of a message of n bytes that takes t seconds, and without a pause
- * n by the rate, n - t rate. A message that is larger than what was saved up tells all of it.
+ * What links carry beyond their rate behind a pause: of a message of n bytes that takes t seconds, and T without a
+ * pause, n (1 - t / T). A message that is larger than what was saved up tells all of it.
  */
 static cvy_status measure_burst(cvy_network_bench *b, double most_bytes, cvy_network_profile *profile)
 {
-    cvy_network_point steady;
     int64_t most = cvy_min_i64(LAST_BURST, (int64_t)most_bytes);
     b->both = true;
-    CVY_TRY(cvy_network_measure_size(b, most, &steady));
     for (int64_t bytes = FIRST_BURST; bytes <= most; bytes *= STEP) {
+        cvy_network_point steady;
         double seconds;
+        CVY_TRY(cvy_network_measure_size(b, bytes, &steady));
         CVY_TRY(cvy_network_measure_paused(b, bytes, pause_s, &seconds));
-        double burst = (double)bytes - seconds * steady.bytes / steady.seconds;
-        if (burst > saved * (double)bytes) {
-            profile->burst_bytes = cvy_max_i64(profile->burst_bytes, (int64_t)burst);
+        double share = 1.0 - seconds / steady.seconds;
+        if (share > saved) {
+            profile->burst_bytes = cvy_max_i64(profile->burst_bytes, (int64_t)(share * (double)bytes));
         }
     }
     b->drain_bytes = 2 * profile->burst_bytes;

@@ -6,6 +6,7 @@
 #include "calibrate/network.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "calibrate/peaks.h"
@@ -144,6 +145,19 @@ static cvy_status fill_execution(const cvy_network_profile *profile, const char 
     return cvy_machine_set_source(m, &m->execution.bucket_bytes, source);
 }
 
+/* What was said of levels and rules is said no more. */
+static void forget_sources(cvy_machine *m)
+{
+    int left = 0;
+    for (int i = 0; i < m->sources; i++) {
+        size_t offset = m->source[i].offset;
+        if (offset < offsetof(cvy_machine, level) || offset >= offsetof(cvy_machine, nccl)) {
+            m->source[left++] = m->source[i];
+        }
+    }
+    m->sources = left;
+}
+
 /* Curves of messages come first: one way, and both, inside a node and between nodes. */
 cvy_status cvy_network_fill(const cvy_network_profile *profile, const char *date, cvy_machine *machine)
 {
@@ -153,6 +167,7 @@ cvy_status cvy_network_fill(const cvy_network_profile *profile, const char *date
     machine->nodes = profile->nodes;
     machine->devices_per_node = profile->node_ranks;
     machine->levels = machine->collectives = 0;
+    forget_sources(machine);
     for (int i = 0; i < 2; i++) {
         if (endpoints[i] > 1) {
             bool saves = profile->burst_bytes > 0;

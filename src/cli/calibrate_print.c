@@ -119,7 +119,7 @@ static void print_beside(const cvy_beside *b)
 cvy_status cli_calibration_print(const cvy_calibration *c, const char *path)
 {
     print_head(c);
-    if (c->fits > 0) {
+    if (c->survey.rows > 0) {
         print_fits(c);
     }
     print_network(&c->network);
@@ -190,8 +190,8 @@ cvy_status cli_calibration_print_json(const cvy_calibration *c, const char *path
                                "exchange_slowdown", cli_json_number(c->beside.exchange_slowdown), "compute_slowdown",
                                cli_json_number(c->beside.compute_slowdown));
     return cli_json_print(json_pack(
-        "{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:o}", "file", path, "processor",
-        c->host.processor, "cores", c->host.cores, "threads", c->threads, "peak_flop_per_s",
+        "{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:o}", "file", path,
+        "processor", c->host.processor, "cores", c->host.cores, "threads", c->threads, "peak_flop_per_s",
         cli_json_number(c->peaks.flop_per_s), "memory_Bps", cli_json_number(c->peaks.memory_Bps), "launch_s",
         cli_json_number(c->peaks.launch_s), "first_touch_Bps", cli_json_number(c->peaks.first_touch_Bps), "kernels",
         s->rows, "rounds", s->rounds, "refused", s->refused, "spent_s", cli_json_number(s->spent_s), "noise", probes,
