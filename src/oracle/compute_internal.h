@@ -33,8 +33,8 @@ uint64_t cvy_kernel_key(const cvy_op *op);
  */
 cvy_status cvy_kernel_table_load(const char *path, cvy_precision precision, cvy_kernel_table *table);
 
-/** The entry of a key; NULL if absent. */
-const cvy_kernel_entry *cvy_kernel_table_find(const cvy_kernel_table *table, uint64_t key);
+/** Of the entries of a key the one measured nearest to a distance, by its logarithm; NULL if there is none. */
+const cvy_kernel_entry *cvy_kernel_table_find(const cvy_kernel_table *table, uint64_t key, double distance_bytes);
 
 /** Release what a table owns and empty it. */
 void cvy_kernel_table_clear(cvy_kernel_table *table);
@@ -60,7 +60,8 @@ int cvy_predictor_kernel(const cvy_predictor *predictor);
 cvy_op_pass cvy_predictor_pass(const cvy_predictor *predictor);
 cvy_precision cvy_predictor_precision(const cvy_predictor *predictor);
 
-/** Predict an op of its kernel and pass, whose flop and bytes are given. Cannot fail. */
-cvy_prediction cvy_predictor_run(const cvy_predictor *predictor, const cvy_op *op, double flop, double bytes);
+/** Predict an op of its kernel and pass, whose flop and bytes, and those to its operands, are given. Cannot fail. */
+cvy_prediction cvy_predictor_run(const cvy_predictor *predictor, const cvy_op *op, double flop, double bytes,
+                                 double distance_bytes);
 
 #endif

@@ -63,10 +63,11 @@ static double run_net(const net *n, const double *input)
     return x[0];
 }
 
-cvy_prediction cvy_predictor_run(const cvy_predictor *p, const cvy_op *op, double flop, double bytes)
+cvy_prediction cvy_predictor_run(const cvy_predictor *p, const cvy_op *op, double flop, double bytes,
+                                 double distance_bytes)
 {
     double input[MAX_INPUTS], said[MAX_NETS], feature[CVY_KERNEL_FEATURES];
-    cvy_kernel_get_features(op, flop, bytes, feature);
+    cvy_kernel_get_features(op, flop, bytes, distance_bytes, feature);
     cvy_prediction prediction = {.roof = p->roof, .inside = true};
     for (int i = 0; i < p->inputs; i++) {
         double value = feature[p->input[i]];

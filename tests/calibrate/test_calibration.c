@@ -96,7 +96,7 @@ static void test_the_oracle_says_what_the_law_says(void **state)
     assert_int_equal(cvy_machine_load(path, &machine), CVY_OK);
     assert_int_equal(cvy_compute_create(machine, CVY_PRECISION_FP32, &compute), CVY_OK);
     for (int i = 0; i < c.survey.rows; i++) {
-        cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &c.survey.row[i].op, 1.0);
+        cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &c.survey.row[i].op, 1.0, 0.0);
         double ratio = estimate.seconds / c.survey.row[i].time.seconds;
         assert_int_equal(estimate.source, CVY_COMPUTE_TABLE);
         assert_true(ratio > 1 - 1e-5 && ratio < 1 + 1e-5);
@@ -106,7 +106,7 @@ static void test_the_oracle_says_what_the_law_says(void **state)
         cvy_op op;
         assert_int_equal(cvy_shape_draw(9, family, 12, &limits, &shape), CVY_OK);
         assert_int_equal(cvy_shape_make_op(&shape, CVY_PASS_FORWARD, 8, &op), CVY_OK);
-        cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &op, 1.0);
+        cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &op, 1.0, 0.0);
         double ratio = estimate.seconds / law_of_roofline(NULL, &op);
         assert_int_not_equal(estimate.source, CVY_COMPUTE_TABLE);
         assert_true(ratio > 0.95 && ratio < 1.05);
@@ -147,7 +147,7 @@ static void test_a_line_becomes_a_predictor(void **state)
         cvy_op op;
         assert_int_equal(cvy_shape_draw(9, 0, index, &limits, &shape), CVY_OK);
         assert_int_equal(cvy_shape_make_op(&shape, CVY_PASS_FORWARD, 8, &op), CVY_OK);
-        cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &op, 1.0);
+        cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &op, 1.0, 0.0);
         double ratio = estimate.seconds / law_of_power(&fake, &op);
         predicted += estimate.source == CVY_COMPUTE_PREDICTOR && ratio > 0.9 && ratio < 1.1;
     }
