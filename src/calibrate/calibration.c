@@ -6,13 +6,15 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "runtime/threads.h"
 
 enum { SOURCE = 160 };
 
 /* ---- fits ---- */
 
-static cvy_fit_device find_device(const cvy_peaks *peaks)
+cvy_fit_device cvy_calibration_device(const cvy_calibration *calibration)
 {
+    const cvy_peaks *peaks = &calibration->peaks;
     return (cvy_fit_device){peaks->flop_per_s, peaks->memory_Bps, peaks->launch_s};
 }
 
@@ -32,7 +34,7 @@ static int collect(const cvy_kernel_survey *survey, int kernel, int pass, cvy_fi
 
 static cvy_status fit_kernel(cvy_calibration *c, int kernel, int pass, cvy_fit_sample *sample)
 {
-    const cvy_fit_device device = find_device(&c->peaks);
+    const cvy_fit_device device = cvy_calibration_device(c);
     int count = collect(&c->survey, kernel, pass, sample);
     if (count >= CVY_FIT_LEAST) {
         cvy_fit *fit = &c->fit[c->fits];
@@ -47,7 +49,7 @@ static cvy_status fit_kernel(cvy_calibration *c, int kernel, int pass, cvy_fit_s
 /* Shares for whatever has none of its own, and how far off they are. */
 static cvy_status fit_rest(cvy_calibration *c, cvy_fit_sample *sample)
 {
-    const cvy_fit_device device = find_device(&c->peaks);
+    const cvy_fit_device device = cvy_calibration_device(c);
     int count = collect(&c->survey, CVY_ANY, CVY_ANY, sample);
     CVY_REQUIRE(count > 0, CVY_ERR_INFEASIBLE, "no kernel was measured: nothing can be fitted");
     CVY_TRY(cvy_fit_shares_find(sample, count, &device, &c->shares));
@@ -59,20 +61,30 @@ static cvy_status fit_rest(cvy_calibration *c, cvy_fit_sample *sample)
     return CVY_OK;
 }
 
+static void clear_fits(cvy_calibration *c)
+{
+    for (int i = 0; i < c->fits; i++) {
+        cvy_fit_clear(&c->fit[i]);
+    }
+    cvy_free(c->fit);
+    c->fits = 0;
+}
+
 cvy_status cvy_calibration_fit(cvy_calibration *calibration)
 {
     cvy_calibration *c = calibration;
     cvy_status status = CVY_ERR_MEMORY;
     cvy_fit_sample *sample = cvy_calloc((size_t)c->survey.rows + 1, sizeof *sample);
-    cvy_free(c->fit);
-    c->fits = 0;
+    clear_fits(c);
     c->fit = cvy_calloc((size_t)CVY_KERNEL_COUNT * CVY_PASS_COUNT, sizeof *c->fit);
     CVY_TRY_GOTO(status, done, sample && c->fit ? CVY_OK : CVY_ERR_MEMORY);
+    cvy_threads_set(1); /* nets are small: threads would wait for each other most of the time */
     for (int i = 0; i < CVY_KERNEL_COUNT * CVY_PASS_COUNT; i++) {
         CVY_TRY_GOTO(status, done, fit_kernel(c, i / CVY_PASS_COUNT, i % CVY_PASS_COUNT, sample));
     }
     status = fit_rest(c, sample);
 done:
+    cvy_threads_set(c->threads);
     cvy_free(sample);
     return status;
 }
@@ -80,7 +92,7 @@ done:
 void cvy_calibration_clear(cvy_calibration *calibration)
 {
     cvy_kernel_survey_clear(&calibration->survey);
-    cvy_free(calibration->fit);
+    clear_fits(calibration);
     *calibration = (cvy_calibration){0};
 }
 

@@ -32,7 +32,15 @@ typedef struct cvy_calibration {
 /** A name out of a host's facts, as 2core-avx512-24gb. @return @p name, of CVY_CALIBRATION_NAME bytes */
 const char *cvy_calibration_name(const cvy_topology *host, char *name);
 
-/** Fit each kind and pass of the survey. @retval CVY_ERR_INFEASIBLE nothing was measured @retval CVY_ERR_MEMORY */
+/** The device that was measured. */
+cvy_fit_device cvy_calibration_device(const cvy_calibration *calibration);
+
+/**
+ * Fit each kind and pass of the survey; leaves as many threads set as it was measured with.
+ *
+ * @retval CVY_ERR_INFEASIBLE nothing was measured
+ * @retval CVY_ERR_MEMORY
+ */
 cvy_status cvy_calibration_fit(cvy_calibration *calibration);
 
 /**

@@ -90,19 +90,33 @@ static cvy_status put_table(const cvy_calibration *c, const target *t, cvy_machi
 }
 
 /* A line is a net of one layer. */
-static void print_line(const cvy_calibration *c, const cvy_fit *fit, cvy_text *text)
+static cvy_predictor_spec describe_line(const cvy_fit_line *line, const cvy_fit_device *device,
+                                        cvy_predictor_layer *layer)
 {
-    char source[120];
-    const cvy_fit_line *line = &fit->line;
-    const cvy_predictor_layer layer = {.inputs = line->inputs, .outputs = 1, .weight = line->weight,
-                                       .bias = &line->bias};
-    snprintf(source, sizeof source, "a line in logarithms, fitted to %d measured kernels, %s", fit->samples, c->date);
-    const cvy_predictor_spec spec = {.kernel = fit->kernel, .pass = fit->pass, .precision = CVY_PRECISION_FP32,
-                                     .source = source, .error = fit->score[CVY_FIT_LINE].mape,
-                                     .peak_flop_per_s = c->peaks.flop_per_s, .memory_Bps = c->peaks.memory_Bps,
-                                     .inputs = line->inputs, .input = line->input, .mean = line->mean,
-                                     .deviation = line->deviation, .low = line->low, .high = line->high,
-                                     .nets = 1, .layers = 1, .layer = &layer};
+    const cvy_fit_inputs *inputs = &line->inputs;
+    *layer = (cvy_predictor_layer){.inputs = inputs->count, .outputs = 1, .weight = line->weight, .bias = &line->bias};
+    return (cvy_predictor_spec){.precision = CVY_PRECISION_FP32, .peak_flop_per_s = device->peak_flop_per_s,
+                                .memory_Bps = device->memory_Bps, .inputs = inputs->count, .input = inputs->feature,
+                                .mean = inputs->mean, .deviation = inputs->deviation, .low = inputs->low,
+                                .high = inputs->high, .nets = 1, .layers = 1, .layer = layer};
+}
+
+static void print_fit(const cvy_calibration *c, const cvy_fit *fit, cvy_text *text)
+{
+    const cvy_fit_device device = cvy_calibration_device(c);
+    bool line = fit->best == CVY_FIT_LINE;
+    char source[120], what[40] = "a line in logarithms";
+    cvy_predictor_layer layer;
+    if (!line) {
+        snprintf(what, sizeof what, "%d nets", fit->nets.nets);
+    }
+    snprintf(source, sizeof source, "%s, fitted to %d measured kernels, %s", what, fit->samples, c->date);
+    cvy_predictor_spec spec = line ? describe_line(&fit->line, &device, &layer)
+                                   : cvy_fit_nets_spec(&fit->nets, &device);
+    spec.kernel = fit->kernel;
+    spec.pass = fit->pass;
+    spec.source = source;
+    spec.error = fit->score[fit->best].mape;
     cvy_predictor_print(&spec, text);
 }
 
@@ -110,11 +124,11 @@ static cvy_status put_predictors(const cvy_calibration *c, const target *t, cvy_
 {
     for (int i = 0; i < c->fits; i++) {
         const cvy_fit *fit = &c->fit[i];
-        if (fit->best == CVY_FIT_LINE) {
+        if (fit->best != CVY_FIT_ROOFLINE) {
             char name[128];
             cvy_text text = {0};
             snprintf(name, sizeof name, "%s-%s.yaml", cvy_kernel_name(fit->kernel), cvy_op_pass_name(fit->pass));
-            print_line(c, fit, &text);
+            print_fit(c, fit, &text);
             CVY_TRY(put_file(t, name, &text, m, m->device.predictor));
         }
     }

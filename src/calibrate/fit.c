@@ -11,7 +11,7 @@
 #include "base/order.h"
 #include "base/random.h"
 
-enum { PARTS = 5, NEIGHBOURS = 3 };
+enum { PARTS = 5, NETS_OF_PART = 2 };
 
 void cvy_fit_make_sample(const cvy_op *op, const cvy_kernel_time *time, int shape, cvy_fit_sample *sample_out)
 {
@@ -22,7 +22,7 @@ void cvy_fit_make_sample(const cvy_op *op, const cvy_kernel_time *time, int shap
 
 const char *cvy_fit_way_name(cvy_fit_way way)
 {
-    static const char *const name[] = {"roofline", "line", "neighbours"};
+    static const char *const name[] = {"roofline", "line", "neighbours", "mlp"};
     return name[way];
 }
 
@@ -30,38 +30,6 @@ const char *cvy_fit_way_name(cvy_fit_way way)
 static int find_part(int shape)
 {
     return (int)(cvy_random_words(0, CVY_PURPOSE_CALIBRATION, UINT32_MAX, (uint32_t)shape, 0, 0).v[0] % PARTS);
-}
-
-/* ---- neighbours ---- */
-
-/* Geometric mean of what the nearest ones take beside their rooflines; distances are of logarithms of sizes. */
-static double ask_neighbours(const cvy_fit_sample *known, int count, const cvy_fit_device *device,
-                             const cvy_fit_sample *sample)
-{
-    static const cvy_fit_shares all = {1.0, 1.0};
-    double nearest[NEIGHBOURS], ratio[NEIGHBOURS], sum = 0.0;
-    int found = 0;
-    for (int i = 0; i < count; i++) {
-        double distance = 0.0;
-        for (int k = 0; k < CVY_KERNEL_FEATURES; k++) {
-            distance += (known[i].feature[k] - sample->feature[k]) * (known[i].feature[k] - sample->feature[k]);
-        }
-        int at = found < NEIGHBOURS ? found++ : NEIGHBOURS;
-        for (; at > 0 && nearest[at - 1] > distance; at--) {
-            if (at < NEIGHBOURS) {
-                nearest[at] = nearest[at - 1];
-                ratio[at] = ratio[at - 1];
-            }
-        }
-        if (at < NEIGHBOURS) {
-            nearest[at] = distance;
-            ratio[at] = log(known[i].seconds / cvy_fit_shares_estimate(&all, device, known[i].flop, known[i].bytes));
-        }
-    }
-    for (int i = 0; i < found; i++) {
-        sum += ratio[i] / found;
-    }
-    return cvy_fit_shares_estimate(&all, device, sample->flop, sample->bytes) * exp(sum);
 }
 
 /* ---- scores ---- */
@@ -75,32 +43,54 @@ typedef struct trial {
     double *error;
 } trial;
 
+/* What was fitted to the other parts. */
+typedef struct known_fits {
+    cvy_fit_shares shares;
+    cvy_fit_line line;
+    cvy_fit_nets nets;
+    bool lined, netted; /* there were samples enough */
+} known_fits;
+
+/* Whether something was fitted; too few samples are no failure. */
+static cvy_status settle(cvy_status status, bool *fitted_out)
+{
+    *fitted_out = status == CVY_OK;
+    if (status == CVY_ERR_INFEASIBLE) {
+        cvy_error_clear();
+        return CVY_OK;
+    }
+    return status;
+}
+
+static cvy_status fit_known(const trial *t, int known, known_fits *fits)
+{
+    CVY_TRY(cvy_fit_shares_find(t->known, known, t->device, &fits->shares));
+    CVY_TRY(settle(cvy_fit_line_find(t->known, known, t->device, &fits->line), &fits->lined));
+    return settle(cvy_fit_nets_find(t->known, known, t->device, NETS_OF_PART, &fits->nets), &fits->netted);
+}
+
 /* Predict one part by the others. */
 static cvy_status predict_part(trial *t, int part)
 {
-    cvy_fit_shares shares;
-    cvy_fit_line line;
+    known_fits fits = {.nets.nets = 0};
     int known = 0;
     for (int i = 0; i < t->count; i++) {
         if (find_part(t->sample[i].shape) != part) {
             t->known[known++] = t->sample[i];
         }
     }
-    if (known == 0) {
-        return CVY_OK;
-    }
-    CVY_TRY(cvy_fit_shares_find(t->known, known, t->device, &shares));
-    bool lined = cvy_fit_line_find(t->known, known, t->device, &line) == CVY_OK;
-    cvy_error_clear();
-    for (int i = 0; i < t->count; i++) {
+    cvy_status status = known > 0 ? fit_known(t, known, &fits) : CVY_OK;
+    for (int i = 0; i < t->count && known > 0 && status == CVY_OK; i++) {
         const cvy_fit_sample *s = &t->sample[i];
         if (find_part(s->shape) == part) {
-            t->predicted_s[CVY_FIT_ROOFLINE][i] = cvy_fit_shares_estimate(&shares, t->device, s->flop, s->bytes);
-            t->predicted_s[CVY_FIT_LINE][i] = lined ? cvy_fit_line_estimate(&line, t->device, s) : 0.0;
-            t->predicted_s[CVY_FIT_NEIGHBOURS][i] = ask_neighbours(t->known, known, t->device, s);
+            t->predicted_s[CVY_FIT_ROOFLINE][i] = cvy_fit_shares_estimate(&fits.shares, t->device, s->flop, s->bytes);
+            t->predicted_s[CVY_FIT_LINE][i] = fits.lined ? cvy_fit_line_estimate(&fits.line, t->device, s) : 0.0;
+            t->predicted_s[CVY_FIT_NEIGHBOURS][i] = cvy_fit_neighbours_estimate(t->known, known, t->device, s);
+            t->predicted_s[CVY_FIT_MLP][i] = fits.netted ? cvy_fit_nets_estimate(&fits.nets, s).seconds : 0.0;
         }
     }
-    return CVY_OK;
+    cvy_fit_nets_clear(&fits.nets);
+    return status;
 }
 
 /* Errors of a way over the samples that it predicted; all of them or nothing. */
@@ -136,9 +126,14 @@ static cvy_status score_all(trial *t, cvy_fit *fit)
     for (int way = 0; way < CVY_FIT_WAYS; way++) {
         fit->score[way] = score_way(t, (cvy_fit_way)way);
     }
-    const cvy_fit_score *roof = &fit->score[CVY_FIT_ROOFLINE], *line = &fit->score[CVY_FIT_LINE];
-    bool better = line->samples > 0 && line->median < roof->median && line->mape < roof->mape;
-    fit->best = better ? CVY_FIT_LINE : CVY_FIT_ROOFLINE;
+    static const cvy_fit_way candidate[] = {CVY_FIT_LINE, CVY_FIT_MLP}; /* no machine file holds neighbours */
+    fit->best = CVY_FIT_ROOFLINE;
+    for (size_t i = 0; i < sizeof candidate / sizeof candidate[0]; i++) {
+        const cvy_fit_score *best = &fit->score[fit->best], *score = &fit->score[candidate[i]];
+        if (score->samples > 0 && score->median < best->median && score->mape < best->mape) {
+            fit->best = candidate[i];
+        }
+    }
     return CVY_OK;
 }
 
@@ -161,6 +156,9 @@ cvy_status cvy_fit_run(const cvy_fit_sample *sample, int count, const cvy_fit_de
     if (fit.best == CVY_FIT_LINE) {
         CVY_TRY_GOTO(status, done, cvy_fit_line_find(sample, count, device, &fit.line));
     }
+    if (fit.best == CVY_FIT_MLP) {
+        CVY_TRY_GOTO(status, done, cvy_fit_nets_find(sample, count, device, CVY_FIT_NETS, &fit.nets));
+    }
     *fit_out = fit;
 done:
     cvy_free(t.known);
@@ -169,4 +167,10 @@ done:
         cvy_free(t.predicted_s[way]);
     }
     return status;
+}
+
+void cvy_fit_clear(cvy_fit *fit)
+{
+    cvy_fit_nets_clear(&fit->nets);
+    *fit = (cvy_fit){0};
 }

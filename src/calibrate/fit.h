@@ -1,7 +1,8 @@
 /*
  * What is fitted to measured kernels of one kind and pass, and how good each way of it is on shapes that it has not
- * seen: the roofline with one share of each peak, a power of the sizes (a line in logarithms), the nearest neighbours.
- * Errors are by cross-validation on whole shapes, so that no pass, and no repetition, of a shape helps to predict it.
+ * seen: the roofline with one share of each peak, a power of the sizes (a line in logarithms), the nearest neighbours,
+ * an ensemble of multi-layer perceptrons. Errors are by cross-validation on whole shapes, so that no pass, and no
+ * repetition, of a shape helps to predict it.
  */
 #ifndef CVY_CALIBRATE_FIT_H
 #define CVY_CALIBRATE_FIT_H
@@ -25,19 +26,42 @@ typedef struct cvy_fit_shares {
     double peak, bandwidth;
 } cvy_fit_shares;
 
-/** A line in logarithms: ln(t / roofline of the peaks) = bias + sum of weight (feature - mean) / deviation. */
-typedef struct cvy_fit_line {
-    int inputs;
-    int input[CVY_KERNEL_FEATURES]; /**< features that differ at all */
-    double weight[CVY_KERNEL_FEATURES], bias;
+/** Features that differ among samples, and how they are made alike: (feature - mean) / deviation. */
+typedef struct cvy_fit_inputs {
+    int count;
+    int feature[CVY_KERNEL_FEATURES];
     double mean[CVY_KERNEL_FEATURES], deviation[CVY_KERNEL_FEATURES];
     double low[CVY_KERNEL_FEATURES], high[CVY_KERNEL_FEATURES];
+} cvy_fit_inputs;
+
+/** A line in logarithms: ln(t / roofline of the peaks) = bias + sum of weight x input. */
+typedef struct cvy_fit_line {
+    cvy_fit_inputs inputs;
+    double weight[CVY_KERNEL_FEATURES], bias;
 } cvy_fit_line;
 
-/** Ways to predict. */
-typedef enum cvy_fit_way { CVY_FIT_ROOFLINE, CVY_FIT_LINE, CVY_FIT_NEIGHBOURS, CVY_FIT_WAYS } cvy_fit_way;
+/** Nets of an ensemble, and layers of each. */
+enum { CVY_FIT_NETS = 4, CVY_FIT_NET_LAYERS = 3 };
 
-/** "roofline", "line", "neighbours". Cannot fail. */
+/** An ensemble: the median of what its nets say of ln(t / roofline of the peaks). Starts from {0}. */
+typedef struct cvy_fit_nets {
+    cvy_fit_inputs inputs;
+    int nets;
+    double *number;           /**< owned: all weights and biases */
+    cvy_predictor_layer layer[CVY_FIT_NETS * CVY_FIT_NET_LAYERS];
+    cvy_predictor *predictor; /**< owned: the same, ready to be asked */
+} cvy_fit_nets;
+
+/** Ways to predict. */
+typedef enum cvy_fit_way {
+    CVY_FIT_ROOFLINE,
+    CVY_FIT_LINE,
+    CVY_FIT_NEIGHBOURS,
+    CVY_FIT_MLP,
+    CVY_FIT_WAYS
+} cvy_fit_way;
+
+/** "roofline", "line", "neighbours", "mlp". Cannot fail. */
 const char *cvy_fit_way_name(cvy_fit_way way);
 
 /** Errors on shapes that were held out. */
@@ -49,15 +73,16 @@ typedef struct cvy_fit_score {
     double r2;        /**< of logarithms: 1 - squared errors by squared differences from the mean */
 } cvy_fit_score;
 
-/** All that is fitted to one kind and pass. */
+/** All that is fitted to one kind and pass. Starts from {0}. */
 typedef struct cvy_fit {
     int kernel; /**< as cvy_op_kernel() says */
     cvy_op_pass pass;
     int samples;
     cvy_fit_shares shares;
     cvy_fit_line line;
+    cvy_fit_nets nets; /**< none but where they are the best */
     cvy_fit_score score[CVY_FIT_WAYS];
-    cvy_fit_way best; /**< of those that a machine file can hold: the roofline or the line */
+    cvy_fit_way best; /**< of those that a machine file can hold: all but the neighbours */
 } cvy_fit;
 
 /** Fewer samples fit nothing; as many whole shapes make a cross-validation. */
@@ -69,13 +94,33 @@ void cvy_fit_make_sample(const cvy_op *op, const cvy_kernel_time *time, int shap
 /**
  * Fit all ways to samples of one kind and pass, and score each.
  *
- * A line needs twice as many shapes as it has inputs; where there are fewer its score says nothing (0 samples).
+ * A line and an ensemble need twice as many samples as they have inputs; where there are fewer their score says nothing
+ * (0 samples).
  *
  * @param[in]  count    at least CVY_FIT_LEAST
- * @param[out] fit_out  but for kernel and pass, which the caller knows
+ * @param[out] fit_out  but for kernel and pass, which the caller knows; released with cvy_fit_clear()
  * @retval CVY_ERR_MEMORY
  */
 cvy_status cvy_fit_run(const cvy_fit_sample *sample, int count, const cvy_fit_device *device, cvy_fit *fit_out);
+
+/** Release and empty. */
+void cvy_fit_clear(cvy_fit *fit);
+
+/** Seconds by the roofline of all of the peaks. */
+double cvy_fit_roof_s(const cvy_fit_device *device, const cvy_fit_sample *sample);
+
+/** What nets and lines are fitted to: ln(t / roofline). */
+double cvy_fit_target(const cvy_fit_device *device, const cvy_fit_sample *sample);
+
+/** Find the features that differ, their means and deviations. Cannot fail. */
+void cvy_fit_inputs_find(const cvy_fit_sample *sample, int count, cvy_fit_inputs *inputs_out);
+
+/**
+ * The inputs of a sample; a feature beyond all that was seen counts as the last that was.
+ *
+ * @param[out] value_out as many as there are inputs
+ */
+void cvy_fit_inputs_get(const cvy_fit_inputs *inputs, const cvy_fit_sample *sample, double *value_out);
 
 /** Fit the shares of the peaks that leave the least median error. @retval CVY_ERR_MEMORY */
 cvy_status cvy_fit_shares_find(const cvy_fit_sample *sample, int count, const cvy_fit_device *device,
@@ -90,5 +135,31 @@ cvy_status cvy_fit_line_find(const cvy_fit_sample *sample, int count, const cvy_
 
 /** Seconds by the line. */
 double cvy_fit_line_estimate(const cvy_fit_line *line, const cvy_fit_device *device, const cvy_fit_sample *sample);
+
+/** Seconds by the geometric mean of the nearest samples, beside their rooflines. @param[in] count at least 1 */
+double cvy_fit_neighbours_estimate(const cvy_fit_sample *known, int count, const cvy_fit_device *device,
+                                   const cvy_fit_sample *sample);
+
+/**
+ * Train an ensemble by Convoy's own trainer: nets that begin unlike each other see the same samples.
+ *
+ * The same samples give the same nets. Takes the OpenMP threads that are set.
+ *
+ * @param[in]  nets      1 to CVY_FIT_NETS
+ * @param[out] nets_out  released with cvy_fit_nets_clear()
+ * @retval CVY_ERR_INFEASIBLE fewer samples than twice the inputs
+ * @retval CVY_ERR_MEMORY
+ */
+cvy_status cvy_fit_nets_find(const cvy_fit_sample *sample, int count, const cvy_fit_device *device, int nets,
+                             cvy_fit_nets *nets_out);
+
+/** What an ensemble says of a sample: seconds, and how far its nets lie apart as error. */
+cvy_prediction cvy_fit_nets_estimate(const cvy_fit_nets *nets, const cvy_fit_sample *sample);
+
+/** What the file of a predictor says of an ensemble, but for kernel, pass, source and error. Borrows from @p nets. */
+cvy_predictor_spec cvy_fit_nets_spec(const cvy_fit_nets *nets, const cvy_fit_device *device);
+
+/** Release and empty. */
+void cvy_fit_nets_clear(cvy_fit_nets *nets);
 
 #endif

@@ -1,4 +1,5 @@
 /* The table of fits: a line for each kind and pass, errors of shapes that were held out. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,9 +30,9 @@ static void print_head(const cvy_calibration *c)
 static void print_score(const cvy_fit_score *score)
 {
     if (score->samples == 0) {
-        printf(" %5s%5s", "-", "-");
+        printf("   -   -");
     } else {
-        printf(" %5.0f%5.0f", 100 * score->median, 100 * score->mape);
+        printf(" %3.0f %3.0f", fmin(999, 100 * score->median), fmin(999, 100 * score->mape));
     }
 }
 
@@ -42,7 +43,7 @@ static void print_fit(const cvy_fit *fit)
     for (int way = 0; way < CVY_FIT_WAYS; way++) {
         print_score(&fit->score[way]);
     }
-    printf("  %-8s%5.0f%6.2f\n", cvy_fit_way_name(fit->best), 100 * best->high, best->r2);
+    printf(" %-8s %4.0f %5.2f\n", cvy_fit_way_name(fit->best), fmin(9999, 100 * best->high), best->r2);
 }
 
 /* The least message's time, the rate of the largest, and how well lines say what lies between. */
@@ -72,8 +73,8 @@ cvy_status cli_calibration_print(const cvy_calibration *c, const char *path)
 {
     print_head(c);
     printf("errors in %% on shapes held out: median and mean of each way; 95th percentile and R2 of the one taken\n");
-    printf("%-22s %-16s %4s %10s %10s %10s  %-8s%5s%6s\n", "kernel", "pass", "n", "roofline", "line",
-           "neighbours", "taken", "p95", "R2");
+    printf("%-22s %-16s %4s%8s%8s%8s%8s %-8s %4s %5s\n", "kernel", "pass", "n", "roof", "line", "near", "mlp", "taken",
+           "p95", "R2");
     for (int i = 0; i < c->fits; i++) {
         print_fit(&c->fit[i]);
     }

@@ -36,7 +36,7 @@ static const cli_command *const commands[] = {
     &missing_train, &missing_eval, &missing_bench, &missing_verify, &missing_data,
     &missing_calibrate,
 #endif
-    &cli_plan, &cli_sweep, &cli_why, &cli_fits, &cli_ranks_for, &cli_compare,
+    &cli_plan, &cli_sweep, &cli_why, &cli_fits, &cli_ranks_for, &cli_compare, &cli_report,
     &cli_model,
     &cli_slurm,
     &cli_doctor,

@@ -70,9 +70,10 @@ enum {
     TEBVC = TEBV | CLI_CALIBRATE,
     WF = CLI_WHY | CLI_FITS,
     P = CLI_PLAN | CLI_RANKS_FOR | WF,
-    PC = P | CLI_COMPARE,
-    PS = P | CLI_SWEEP,
-    PCS = PC | CLI_SWEEP,
+    PR = P | CLI_REPORT,
+    PS = PR | CLI_SWEEP,
+    PCS = PS | CLI_COMPARE,
+    SR = CLI_SWEEP | CLI_REPORT,
 };
 
 static const row rows[] = {
@@ -165,7 +166,7 @@ static const row rows[] = {
 
     {PS, {CHOICE("recompute", plan.recompute, plan_recomputes, "WHAT", "Activations that backward makes again rather "
                 "than finding them kept, as in convoy train; auto: as is best with --strategy auto, else none")}},
-    {P, {WHOLE("micro-batches", plan.micro_batches, 1, 1 << 20, "Parts that each batch goes through in, with a "
+    {PR, {WHOLE("micro-batches", plan.micro_batches, 1, 1 << 20, "Parts that each batch goes through in, with a "
                "--strategy; where not given, as is best"), .aliases = "accumulate grad-accum-steps"}},
     {PS, {TEXT("max-memory", plan.max_memory, "SIZE", "Memory that a rank may take, such as 12GB; where not given, "
                "what the device has")}},
@@ -186,10 +187,12 @@ static const row rows[] = {
     {P, {.letter = 'n', WHOLE("ranks", plan.ranks, 1, CVY_MAX_RANKS, "Devices to train on, for ranks-for at most; "
                               "where not given, those of the mesh that --strategy is, else all of the machine, for "
                               "fits 1")}},
+    {CLI_REPORT, {.letter = 'n', TEXT("ranks", sweep.ranks, "N|LIST", "Devices to train on, as in convoy plan, or a "
+                                      "list of counts such as 1,2,4 or 1:1024 for a study, as in convoy sweep")}},
     {CLI_PLAN, {FLAG("list-machines", plan.list_machines, "List the machines that are known by name")}},
-    {P, {.letter = 's', TEXT("strategy", plan.strategy, "STRATEGY", "How the work is cut over the ranks: auto, serial, "
-                             "data, spatial, filter, channel, alternating, pipeline, or axes of a mesh such as "
-                             "sample=8,channel=4")}},
+    {PR, {.letter = 's', TEXT("strategy", plan.strategy, "STRATEGY", "How the work is cut over the ranks: auto, "
+                              "serial, data, spatial, filter, channel, alternating, pipeline, or axes of a mesh "
+                              "such as sample=8,channel=4")}},
     {PS, {CHOICE("precision", plan.precision, plan_precisions, "TYPE", "What products are made of"),
          .aliases = "amp-dtype"}},
     {CLI_SWEEP, {.letter = 'n', TEXT("ranks", sweep.ranks, "LIST", "Devices to train on: 1,2,4 or 1:1024, which are "
@@ -198,15 +201,15 @@ static const row rows[] = {
     {CLI_SWEEP, {.letter = 's', TEXT("strategy", sweep.strategies, "STRATEGY", "Strategy of the study, data where not "
                                      "given; given again, others to find the best of; auto: others that a cheap search "
                                      "finds"), .joined_by = ";"}},
-    {CLI_SWEEP, {TEXT("vary", sweep.vary, "NAME=VALUES", "Vary batch, arithmetic, memory-bandwidth, link-bandwidth, "
+    {SR, {TEXT("vary", sweep.vary, "NAME=VALUES", "Vary batch, arithmetic, memory-bandwidth, link-bandwidth, "
                       "link-latency, memory or precision: factors of the machine's own (x1/4:x4 in powers of two, "
                       "x0.5,x2), quantities (10Gbit/s,100Gbit/s) or names; given again, others"), .joined_by = ";"}},
-    {CLI_SWEEP, {FLAG("study", sweep.study, "Vary batch, arithmetic, memory-bandwidth, link-bandwidth and link-latency "
+    {SR, {FLAG("study", sweep.study, "Vary batch, arithmetic, memory-bandwidth, link-bandwidth and link-latency "
                       "by x1/4:x4, as where no --vary is given")}},
-    {CLI_SWEEP, {FLAG("cross", sweep.cross, "All values of all parameters with all others, in place of each parameter "
+    {SR, {FLAG("cross", sweep.cross, "All values of all parameters with all others, in place of each parameter "
                       "by itself")}},
-    {CLI_PLAN | CLI_RANKS_FOR, {CHOICE("objective", plan.objective, cvy_objective_names, "WHAT", "What is best: least "
-                                       "time or memory or price of an iteration")}},
+    {CLI_PLAN | CLI_RANKS_FOR | CLI_REPORT, {CHOICE("objective", plan.objective, cvy_objective_names, "WHAT", "What is "
+                                                    "best: least time or memory or price of an iteration")}},
     {PCS | TEBV, {TEXT("norm-axes", plan.norm_axes, "LIST", "Axes over which batch norms share their statistics, such "
                       "as height,width, or none; where not given, those that share a sample")}},
     {PCS, {TEXT("bucket", plan.bucket, "SIZE", "Gradients that are exchanged at once, such as 25MB; where not given, "
@@ -292,6 +295,8 @@ static const row rows[] = {
     {CLI_COMPARE, {TEXT("csv", matrix.csv, "FILE", "Write the rows of --matrix as CSV, which --measured reads")}},
     {CLI_SWEEP, {.letter = 'o', TEXT("out", sweep.out, "FILE|DIR", "Draw the study by gnuplot: all charts in a file "
                                      "that ends in .svg, or each in one of its own in a folder")}},
+    {CLI_REPORT, {.letter = 'o', TEXT("out", report.out, "FILE", "Page to write; where not given, report.html in the "
+                                      "run, else here"), .aliases = "output"}},
     {CLI_PLAN, {WHOLE("top", plan.top, 1, MANY, "Show the best N strategies, and as many that are not possible; where "
                       "not given, 10, with --json all")}},
     {CLI_PLAN, {FLAG("all", plan.all, "Show all strategies")}},
@@ -307,7 +312,8 @@ static const row rows[] = {
     {CLI_TRAIN, {TEXT("timeline", train.timeline, "FILE", "Write the first iterations as a Chrome trace, for "
                       "ui.perfetto.dev")}},
     {CLI_TRAIN, {WHOLE("timeline-steps", train.timeline_steps, 1, 1e6, "Iterations that the timeline holds")}},
-    {CLI_ALL & ~(CLI_SAVED | CLI_SLURM), {FLAG("json", json, "Print the result as JSON on standard output")}},
+    {CLI_ALL & ~(CLI_SAVED | CLI_SLURM | CLI_REPORT), {FLAG("json", json, "Print the result as JSON on "
+                                                                              "standard output")}},
     {(TEBVC & ~CLI_SAVED) | CLI_DATA | CLI_COMPARE, {.letter = 'q', FLAG("quiet", quiet, "Print no progress, only the "
                                                                        "result, warnings and errors")}},
 };

@@ -26,7 +26,8 @@ enum {
     CLI_SWEEP = 8192,
     CLI_SLURM = 16384,
     CLI_CALIBRATE = 32768,
-    CLI_ALL = 65535
+    CLI_REPORT = 65536,
+    CLI_ALL = 131071
 };
 
 typedef enum cli_precision { CLI_FP32, CLI_FP64 } cli_precision;
@@ -64,6 +65,11 @@ typedef struct cli_calibrate_options {
     bool force;
 } cli_calibrate_options;
 
+/** What convoy report alone can say. */
+typedef struct cli_report_options {
+    const char *out; /**< NULL: report.html */
+} cli_report_options;
+
 /** Of each row of a matrix, at most. */
 enum { CLI_MOST_RUNS = 64 };
 
@@ -87,6 +93,7 @@ typedef struct cli_options {
     cvy_verify_options verify;
     cli_calibrate_options calibrate;
     cli_slurm_options slurm;
+    cli_report_options report;
     cli_matrix_options matrix;
     bool json, quiet, log_view, list, kernels, primitives, no_overlap, in_double;
 } cli_options;
@@ -106,7 +113,8 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_train, cli_eval, cli_model, cli_bench, cli_verify, cli_doctor, cli_data, cli_plan,
-    cli_why, cli_fits, cli_ranks_for, cli_compare, cli_sweep, cli_slurm, cli_calibrate;
+    cli_why, cli_fits, cli_ranks_for, cli_compare, cli_sweep, cli_slurm, cli_calibrate,
+    cli_report;
 
 /** Room for the table. */
 enum { CLI_MAX_OPTIONS = 160 };

@@ -10,15 +10,6 @@
 
 /* ---- the trace ---- */
 
-static const char *const stream_names[CVY_STREAM_COUNT] = {
-    [CVY_STREAM_MAIN] = "compute",
-    [CVY_STREAM_GRADIENTS] = "gradients",
-    [CVY_STREAM_FORWARD_IN] = "from the stage before",
-    [CVY_STREAM_FORWARD_OUT] = "to the stage after",
-    [CVY_STREAM_GRADIENT_IN] = "from the stage after",
-    [CVY_STREAM_GRADIENT_OUT] = "to the stage before",
-};
-
 static void add_name(json_t *events, const char *what, int stage, int stream, const char *name)
 {
     json_array_append_new(events, json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "name", what, "ph", "M", "pid", stage,
@@ -68,7 +59,7 @@ static void add_rank(json_t *events, const cvy_trace_rank *rank, int stage, int 
     }
     for (int stream = 0; stream < CVY_STREAM_COUNT; stream++) {
         if (used[stream]) {
-            add_name(events, "thread_name", stage, stream, stream_names[stream]);
+            add_name(events, "thread_name", stage, stream, cvy_stream_name((cvy_stream)stream));
         }
     }
 }

@@ -87,7 +87,7 @@ void cli_study_clear(cli_study *s)
 }
 
 /* Whether anything came out: a strategy that is possible nowhere is told with its reason. */
-static cvy_status check_answer(const cli_study *s)
+cvy_status cli_study_check(const cli_study *s)
 {
     const cvy_sweep *sweep = s->sweep;
     for (int i = 0; i < sweep->points; i++) {
@@ -113,7 +113,7 @@ static cvy_status show(cli_study *s)
     if (o->sweep.out) {
         CVY_TRY(cli_write_study_charts(s, o->sweep.out));
     }
-    return check_answer(s);
+    return cli_study_check(s);
 }
 
 static cvy_status answer(cli_problem *problem)

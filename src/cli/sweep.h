@@ -16,6 +16,9 @@ typedef struct cli_study {
 /** Read --ranks, --strategy, --vary, --study and --cross. @retval CVY_ERR_INPUT what was found, what is expected */
 cvy_status cli_study_read(const cli_problem *problem, cli_study *study_out);
 
+/** @retval CVY_ERR_INFEASIBLE  the first strategy is possible nowhere; the reason */
+cvy_status cli_study_check(const cli_study *study);
+
 /** Release what it owns and empty it. */
 void cli_study_clear(cli_study *study);
 

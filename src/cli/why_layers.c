@@ -8,103 +8,16 @@
 #include "base/text.h"
 #include "cli/json_output.h"
 #include "cli/planning.h"
+#include "oracle/trace_layers.h"
 
-enum { NAME_WIDTH = 25, CUT_TEXT = 64 };
-
-/* What a layer takes and sends in an iteration. */
-typedef struct layer_row {
-    double forward_s, backward_s, update_s, communication_s;
-    double sent_bytes;
-    cvy_shape local; /* of its output */
-} layer_row;
-
-static void add_step(const cvy_schedule *schedule, const cvy_step *step, double times, layer_row *row)
-{
-    double seconds = step->estimate_s * times;
-    switch (step->phase) {
-    case CVY_PHASE_FORWARD: row->forward_s += seconds; break;
-    case CVY_PHASE_RECOMPUTE:
-    case CVY_PHASE_BACKWARD: row->backward_s += seconds; break;
-    case CVY_PHASE_UPDATE: row->update_s += seconds; break;
-    default: row->communication_s += seconds; break;
-    }
-    if (step->exchange >= 0) {
-        row->sent_bytes += (double)schedule->exchange[step->exchange].bytes * times;
-    }
-}
-
-/* What a rank holds of a layer's output, of the samples that go through at once. */
-static cvy_shape find_local(const cvy_distribution *d, const cvy_trace_rank *rank, int layer)
-{
-    const cvy_schedule *schedule = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
-    cvy_shape local = d->model->layer[layer].output;
-    for (int axis = CVY_AXIS_DEPTH; axis < CVY_AXES; axis++) {
-        int dim = cvy_distribution_dim((cvy_axis)axis, local.dims);
-        if (d->layer[layer].output_split & CVY_AXIS_BIT(axis) && dim > 0) {
-            cvy_placement placement = cvy_distribution_output(d, layer, (cvy_axis)axis);
-            int64_t coordinate = cvy_mesh_coordinate(&d->strategy.mesh, rank->rank, (cvy_axis)axis);
-            cvy_intervals share =
-                cvy_distribution_share(&placement, (cvy_axis)axis, &d->model->layer[layer].output, coordinate);
-            local.extent[dim] = cvy_intervals_length(&share);
-        }
-    }
-    cvy_interval samples = cvy_schedule_micro_batch(schedule, 0);
-    local.extent[0] = samples.end - samples.begin;
-    return local;
-}
-
-/* Rows of the layers of a rank's stage; the row behind all layers takes what belongs to none. */
-static void sum_rank(const cvy_trace *trace, int stage, layer_row *row)
-{
-    const cvy_trace_rank *rank = &trace->rank[stage];
-    const cvy_distribution *d = trace->distribution;
-    const cvy_schedule *schedule = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
-    const int layers = rank->plan->model->layers;
-    for (int i = 0; i < schedule->steps; i++) {
-        const cvy_step *step = &schedule->step[i];
-        add_step(schedule, step, rank->times[i], &row[step->layer >= 0 ? step->layer : layers]);
-    }
-    for (int i = d->stages[stage]; i < d->stages[stage + 1]; i++) {
-        row[i].local = find_local(d, rank, i);
-    }
-}
-
-static cvy_status sum_trace(const cvy_trace *trace, layer_row **rows_out)
-{
-    layer_row *rows = cvy_calloc((size_t)trace->rank[0].plan->model->layers + 1, sizeof *rows);
-    if (!rows) {
-        return CVY_ERR_MEMORY;
-    }
-    for (int i = 0; i < trace->ranks; i++) {
-        sum_rank(trace, i, rows);
-    }
-    *rows_out = rows;
-    return CVY_OK;
-}
-
-/* "height,filter": the axes of space and how channels are cut; "-" where nothing but samples is. */
-static const char *print_cut(const cvy_layer_distribution *layer, char *text)
-{
-    text[0] = '\0';
-    for (int axis = CVY_AXIS_DEPTH; axis <= CVY_AXIS_WIDTH; axis++) {
-        if ((layer->input_split | layer->raw_split) & CVY_AXIS_BIT(axis)) {
-            size_t length = strlen(text);
-            snprintf(text + length, CUT_TEXT - length, "%s%s", length ? "," : "", cvy_axis_name((cvy_axis)axis));
-        }
-    }
-    if (layer->cut != CVY_CUT_WHOLE) {
-        size_t length = strlen(text);
-        snprintf(text + length, CUT_TEXT - length, "%s%s", length ? "," : "", cvy_cut_names[layer->cut]);
-    }
-    return text[0] ? text : "-";
-}
+enum { NAME_WIDTH = 25 };
 
 static const char *print_figure(double value, const char *(*print)(double, char *), char *text)
 {
     return value > 0.0 ? print(value, text) : "-";
 }
 
-static void print_figures(const layer_row *row)
+static void print_figures(const cvy_layer_cost *row)
 {
     char unit[4][CVY_UNIT_TEXT];
     printf(" %9s %9s %9s %9s\n", print_figure(row->forward_s, cvy_print_seconds, unit[0]),
@@ -144,12 +57,12 @@ static void print_reasons(const cvy_distribution *d)
 
 cvy_status cli_print_layers(const cvy_trace *trace)
 {
-    char name[NAME_WIDTH + 1], cut[CUT_TEXT], shape[CVY_SHAPE_TEXT];
-    layer_row *rows;
+    char name[NAME_WIDTH + 1], cut[CVY_CUT_TEXT], shape[CVY_SHAPE_TEXT];
+    cvy_layer_cost *rows;
     const cvy_distribution *d = trace->distribution;
     const cvy_model *model = d->model;
     const bool staged = trace->ranks > 1;
-    CVY_TRY(sum_trace(trace, &rows));
+    CVY_TRY(cvy_trace_sum_layers(trace, &rows));
     if (staged) {
         int micro_batches = (int)trace->estimate.strategy.micro_batches;
         printf("\nlocal outputs are a micro-batch's, of %d in an iteration\n", micro_batches);
@@ -161,7 +74,8 @@ cvy_status cli_print_layers(const cvy_trace *trace)
             printf("stage %d\n", d->layer[i].stage);
         }
         printf("%-*s %-14s %-17s", NAME_WIDTH, cli_print_layer_name(model->layer[i].name, NAME_WIDTH, name),
-               print_cut(&d->layer[i], cut), rows[i].local.dims ? cvy_shape_print(&rows[i].local, shape) : "-");
+               cvy_layer_print_cut(&d->layer[i], cut),
+               rows[i].local.dims ? cvy_shape_print(&rows[i].local, shape) : "-");
         print_figures(&rows[i]);
     }
     if (rows[model->layers].communication_s > 0.0) {
@@ -173,9 +87,9 @@ cvy_status cli_print_layers(const cvy_trace *trace)
     return CVY_OK;
 }
 
-static json_t *describe_layer(const cvy_distribution *d, int index, const layer_row *row)
+static json_t *describe_layer(const cvy_distribution *d, int index, const cvy_layer_cost *row)
 {
-    char cut[CUT_TEXT];
+    char cut[CVY_CUT_TEXT];
     const cvy_layer_distribution *layer = &d->layer[index];
     json_t *local = json_array(), *reasons = json_object();
     for (int i = 0; i < row->local.dims; i++) {
@@ -187,8 +101,9 @@ static json_t *describe_layer(const cvy_distribution *d, int index, const layer_
         }
     }
     return json_pack("{s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name", d->model->layer[index].name,
-                     "kind", d->model->layer[index].kind->name, "stage", layer->stage, "cut", print_cut(layer, cut),
-                     "local_output", local, "forward_s", cli_json_number(row->forward_s), "backward_s",
+                     "kind", d->model->layer[index].kind->name, "stage", layer->stage, "cut",
+                     cvy_layer_print_cut(layer, cut), "local_output", local, "forward_s",
+                     cli_json_number(row->forward_s), "backward_s",
                      cli_json_number(row->backward_s), "update_s", cli_json_number(row->update_s), "communication_s",
                      cli_json_number(row->communication_s), "sent_bytes", cli_json_number(row->sent_bytes), "not_cut",
                      reasons);
@@ -196,9 +111,9 @@ static json_t *describe_layer(const cvy_distribution *d, int index, const layer_
 
 cvy_status cli_describe_layers(const cvy_trace *trace, json_t **list_out)
 {
-    layer_row *rows;
+    cvy_layer_cost *rows;
     const cvy_distribution *d = trace->distribution;
-    CVY_TRY(sum_trace(trace, &rows));
+    CVY_TRY(cvy_trace_sum_layers(trace, &rows));
     json_t *list = json_array();
     for (int i = 0; i < d->model->layers; i++) {
         json_array_append_new(list, describe_layer(d, i, &rows[i]));

@@ -237,11 +237,14 @@ static double scale_time(const cvy_compute *compute, const cvy_roof *measured, d
 static cvy_prediction ask_predictor(const cvy_predictor *predictor, const cvy_op *op, double flop, double bytes,
                                     double distance_bytes)
 {
-    cvy_prediction near = cvy_predictor_run(predictor, op, flop, bytes, bytes);
+    double feature[CVY_KERNEL_FEATURES];
+    cvy_kernel_get_features(op, flop, bytes, bytes, feature);
+    cvy_prediction near = cvy_predictor_run(predictor, feature, flop, bytes);
     if (distance_bytes <= bytes) {
         return near;
     }
-    cvy_prediction far = cvy_predictor_run(predictor, op, flop, bytes, distance_bytes);
+    cvy_kernel_get_features(op, flop, bytes, distance_bytes, feature);
+    cvy_prediction far = cvy_predictor_run(predictor, feature, flop, bytes);
     return far.seconds > near.seconds ? far : near;
 }
 

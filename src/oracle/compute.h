@@ -114,6 +114,36 @@ typedef struct cvy_predictor_spec {
     const cvy_predictor_layer *layer; /**< nets x layers */
 } cvy_predictor_spec;
 
+/** The peaks of a device; of the one that something was measured on. */
+typedef struct cvy_roof {
+    double flop_per_s, Bps;
+} cvy_roof;
+
+/** An ensemble of multi-layer perceptrons of one kernel and pass. */
+typedef struct cvy_predictor cvy_predictor;
+
+/** What a predictor says. */
+typedef struct cvy_prediction {
+    double seconds, error;
+    cvy_roof roof;
+    bool inside; /**< the op is like those that it was fitted to */
+} cvy_prediction;
+
+/**
+ * Make a predictor that says what its file would say.
+ *
+ * @param[in]  spec           copied
+ * @param[out] predictor_out  released with cvy_predictor_destroy()
+ * @retval CVY_ERR_MEMORY
+ */
+cvy_status cvy_predictor_create(const cvy_predictor_spec *spec, cvy_predictor **predictor_out);
+
+/** Release; NULL is fine. */
+void cvy_predictor_destroy(cvy_predictor **predictor);
+
+/** Predict an op of its kernel and pass by its features; threads may share a predictor. Cannot fail. */
+cvy_prediction cvy_predictor_run(const cvy_predictor *predictor, const double *feature, double flop, double bytes);
+
 /**
  * Write a predictor as YAML that cvy_compute_create() reads.
  *

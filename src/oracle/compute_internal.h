@@ -4,11 +4,6 @@
 
 #include "oracle/compute.h"
 
-/** The peaks of a device; of the one that something was measured on. */
-typedef struct cvy_roof {
-    double flop_per_s, Bps;
-} cvy_roof;
-
 /** A measured kernel in memory. */
 typedef struct cvy_kernel_entry {
     uint64_t key;
@@ -39,29 +34,12 @@ const cvy_kernel_entry *cvy_kernel_table_find(const cvy_kernel_table *table, uin
 /** Release what a table owns and empty it. */
 void cvy_kernel_table_clear(cvy_kernel_table *table);
 
-/** An ensemble of multi-layer perceptrons of one kernel and pass. */
-typedef struct cvy_predictor cvy_predictor;
-
-/** What a predictor says. */
-typedef struct cvy_prediction {
-    double seconds, error;
-    cvy_roof roof;
-    bool inside; /**< the op is like those that it was fitted to */
-} cvy_prediction;
-
 /** Read a predictor. @retval CVY_ERR_INPUT file, line, found, expected */
 cvy_status cvy_predictor_load(const char *path, cvy_predictor **predictor_out);
-
-/** Release; NULL is fine. */
-void cvy_predictor_destroy(cvy_predictor **predictor);
 
 /** What it is of. */
 int cvy_predictor_kernel(const cvy_predictor *predictor);
 cvy_op_pass cvy_predictor_pass(const cvy_predictor *predictor);
 cvy_precision cvy_predictor_precision(const cvy_predictor *predictor);
-
-/** Predict an op of its kernel and pass, whose flop and bytes, and those to its operands, are given. Cannot fail. */
-cvy_prediction cvy_predictor_run(const cvy_predictor *predictor, const cvy_op *op, double flop, double bytes,
-                                 double distance_bytes);
 
 #endif

@@ -1,82 +1,56 @@
 /*
  * Predictors: multi-layer perceptrons fitted to measured kernels. An op becomes features, a net makes of them the
  * logarithm of its time by the roofline of the device that was measured, so that far from what was measured a
- * prediction goes with the roofline. Several nets of unlike beginnings are an ensemble: their median is the answer,
- * what they lie apart is part of its error. Inputs and shape of the nets as spec/scaling-model.md 1.4.
+ * prediction goes with the roofline: a feature beyond all that was measured counts as the last that was. Several nets
+ * of unlike beginnings are an ensemble: their median is the answer, what they lie apart is part of its error. Inputs
+ * and shape of the nets as spec/scaling-model.md 1.4.
  */
+#include "oracle/compute_mlp.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/order.h"
-#include "base/yaml.h"
-#include "oracle/compute_internal.h"
-
-enum { MAX_INPUTS = CVY_PREDICTOR_MAX_INPUTS, MAX_WIDTH = 256, MAX_LAYERS = 8, MAX_NETS = 9 };
-
-#define MOST 1e9 /* of any number in a file: sums of products of eight layers stay finite */
-
-typedef struct layer {
-    int inputs, outputs;
-    double *weight; /* outputs x inputs, and behind them as many biases as outputs */
-} layer;
-
-typedef struct net {
-    int layers;
-    layer layer[MAX_LAYERS];
-} net;
-
-struct cvy_predictor {
-    int kernel;
-    cvy_op_pass pass;
-    cvy_precision precision;
-    double error;
-    cvy_roof roof;
-    int inputs;
-    int input[MAX_INPUTS]; /* features */
-    double mean[MAX_INPUTS], deviation[MAX_INPUTS]; /* of the features */
-    double low[MAX_INPUTS], high[MAX_INPUTS];       /* that it was fitted to */
-    int nets;
-    net net[MAX_NETS];
-};
 
 /* ---- evaluation ---- */
 
-/* Relu between layers; the last one, of one output, is linear. */
-static double run_net(const net *n, const double *input)
+/* Relu between layers; the last one, of one output, is linear. Column by column, so that vectors do the sums. */
+static float run_net(const cvy_mlp_net *net, const float *input)
 {
-    double values[2][MAX_WIDTH];
-    const double *x = input;
-    for (int i = 0; i < n->layers; i++) {
-        const layer *l = &n->layer[i];
-        const double *bias = l->weight + l->outputs * l->inputs;
-        double *y = values[i % 2];
-        for (int o = 0; o < l->outputs; o++) {
-            double sum = bias[o];
-            for (int k = 0; k < l->inputs; k++) {
-                sum += l->weight[o * l->inputs + k] * x[k];
+    float values[2][CVY_MLP_MAX_WIDTH];
+    const float *x = input;
+    for (int i = 0; i < net->layers; i++) {
+        const cvy_mlp_layer *l = &net->layer[i];
+        float *y = values[i % 2];
+        memcpy(y, l->bias, sizeof *y * (size_t)l->outputs);
+        for (int k = 0; k < l->inputs; k++) {
+            const float *column = l->weight + k * l->outputs;
+            for (int o = 0; o < l->outputs; o++) {
+                y[o] += column[o] * x[k];
             }
-            y[o] = i + 1 < n->layers ? fmax(sum, 0.0) : sum;
+        }
+        for (int o = 0; o < l->outputs && i + 1 < net->layers; o++) {
+            y[o] = y[o] > 0.0f ? y[o] : 0.0f;
         }
         x = y;
     }
     return x[0];
 }
 
-cvy_prediction cvy_predictor_run(const cvy_predictor *p, const cvy_op *op, double flop, double bytes,
-                                 double distance_bytes)
+cvy_prediction cvy_predictor_run(const cvy_predictor *p, const double *feature, double flop, double bytes)
 {
-    double input[MAX_INPUTS], said[MAX_NETS], feature[CVY_KERNEL_FEATURES];
-    cvy_kernel_get_features(op, flop, bytes, distance_bytes, feature);
+    static const double bound = 20.0; /* e^20: whatever weights a file has, a time stays a time */
+    float input[CVY_PREDICTOR_MAX_INPUTS];
+    double said[CVY_MLP_MAX_NETS];
     cvy_prediction prediction = {.roof = p->roof, .inside = true};
     for (int i = 0; i < p->inputs; i++) {
-        double value = feature[p->input[i]];
-        prediction.inside = prediction.inside && value >= p->low[i] && value <= p->high[i];
-        input[i] = (value - p->mean[i]) / p->deviation[i];
+        double value = feature[p->input[i]], near = fmax(p->low[i], fmin(p->high[i], value));
+        prediction.inside = prediction.inside && value == near;
+        input[i] = (float)((near - p->mean[i]) / p->deviation[i]);
     }
     for (int i = 0; i < p->nets; i++) {
-        double bound = 20.0; /* e^20: whatever weights a file has, a time stays a time */
-        said[i] = exp(fmax(-bound, fmin(bound, run_net(&p->net[i], input))));
+        said[i] = exp(fmax(-bound, fmin(bound, (double)run_net(&p->net[i], input))));
     }
     cvy_sort_doubles(said, p->nets);
     double middle = (said[(p->nets - 1) / 2] + said[p->nets / 2]) / 2.0;
@@ -92,169 +66,57 @@ cvy_op_pass cvy_predictor_pass(const cvy_predictor *predictor) { return predicto
 
 cvy_precision cvy_predictor_precision(const cvy_predictor *predictor) { return predictor->precision; }
 
-/* ---- reading ---- */
+/* ---- making ---- */
 
-static const char *name_kernel(int kernel) { return cvy_kernel_name(kernel); }
-static const char *name_pass(int pass) { return cvy_op_pass_name((cvy_op_pass)pass); }
-static const char *name_precision(int precision) { return cvy_precision_name((cvy_precision)precision); }
-
-static cvy_status find_key(const cvy_yaml_node *mapping, const char *key, const char *expected,
-                           const cvy_yaml_node **node_out)
+cvy_status cvy_mlp_layer_set(const cvy_predictor_layer *numbers, cvy_mlp_layer *layer)
 {
-    const cvy_yaml_node *node = cvy_yaml_find(mapping, key);
-    if (!node) {
-        return cvy_yaml_fail(mapping, "%s: missing; it is %s", key, expected);
-    }
-    *node_out = node;
-    return CVY_OK;
-}
-
-static cvy_status read_word(const cvy_yaml_node *node, const char *what, const char *(*name)(int value), int count,
-                            int *value_out)
-{
-    char word[CVY_WORD_TEXT], list[600];
-    const char *text = cvy_yaml_text(node), *words[CVY_KERNEL_COUNT + 1];
-    for (int i = 0; i < count; i++) {
-        words[i] = name(i);
-        if (text && strcmp(text, words[i]) == 0) {
-            *value_out = i;
-            return CVY_OK;
-        }
-    }
-    words[count] = NULL;
-    return cvy_yaml_fail(node, "%s: found '%s', expected one of %s", what,
-                         cvy_print_word(text ? text : "a list or mapping", word),
-                         cvy_print_words(words, list, sizeof list));
-}
-
-static cvy_status read_numbers(const cvy_yaml_node *mapping, const char *key, int count, double minimum,
-                               double *value_out)
-{
-    const cvy_yaml_node *list = NULL;
-    CVY_TRY(find_key(mapping, key, "a list of numbers", &list));
-    if (cvy_yaml_node_kind(list) != CVY_YAML_SEQUENCE || cvy_yaml_size(list) != count) {
-        return cvy_yaml_fail(list, "%s: found %d numbers, expected %d", key, cvy_yaml_size(list), count);
-    }
-    for (int i = 0; i < count; i++) {
-        CVY_TRY(cvy_yaml_get_real(cvy_yaml_item(list, i), key, minimum, MOST, &value_out[i]));
-    }
-    return CVY_OK;
-}
-
-static cvy_status read_head(const cvy_yaml_node *root, cvy_predictor *p)
-{
-    static const char *const keys[] = {"kernel", "pass",   "precision", "source",    "error", "peak", "bandwidth",
-                                       "inputs", "mean",   "deviation", "low",       "high",  "nets", NULL};
-    const cvy_yaml_node *node = NULL;
-    int pass = 0, precision = 0;
-    if (cvy_yaml_node_kind(root) != CVY_YAML_MAPPING) {
-        return cvy_yaml_fail(root, "expected a mapping that describes a predictor");
-    }
-    CVY_TRY(cvy_yaml_check_keys(root, keys));
-    CVY_TRY(find_key(root, "kernel", "a kind of op", &node));
-    CVY_TRY(read_word(node, "kernel", name_kernel, CVY_KERNEL_COUNT, &p->kernel));
-    CVY_TRY(find_key(root, "pass", "a pass of it", &node));
-    CVY_TRY(read_word(node, "pass", name_pass, CVY_PASS_COUNT, &pass));
-    CVY_TRY(find_key(root, "precision", "what its numbers are", &node));
-    CVY_TRY(read_word(node, "precision", name_precision, CVY_PRECISION_COUNT, &precision));
-    p->pass = (cvy_op_pass)pass;
-    p->precision = (cvy_precision)precision;
-    CVY_TRY(find_key(root, "error", "its relative error on kernels that it was not fitted to", &node));
-    CVY_TRY(cvy_yaml_get_real(node, "error", 0.0, 10.0, &p->error));
-    CVY_TRY(find_key(root, "peak", "the rate of the device that was measured", &node));
-    CVY_TRY(cvy_yaml_get_quantity(node, "peak", CVY_QUANTITY_RATE, 1e6, 1e18, &p->roof.flop_per_s));
-    CVY_TRY(find_key(root, "bandwidth", "that of the device that was measured", &node));
-    return cvy_yaml_get_quantity(node, "bandwidth", CVY_QUANTITY_BANDWIDTH, 1e3, 1e16, &p->roof.Bps);
-}
-
-static cvy_status read_inputs(const cvy_yaml_node *root, cvy_predictor *p)
-{
-    const cvy_yaml_node *list = NULL;
-    CVY_TRY(find_key(root, "inputs", "a list of features", &list));
-    int count = cvy_yaml_size(list);
-    if (cvy_yaml_node_kind(list) != CVY_YAML_SEQUENCE || count < 1 || count > MAX_INPUTS) {
-        return cvy_yaml_fail(list, "inputs: expected a list of 1 to %d features", (int)MAX_INPUTS);
-    }
-    for (int i = 0; i < count; i++) {
-        CVY_TRY(read_word(cvy_yaml_item(list, i), "inputs", cvy_kernel_feature_name, CVY_KERNEL_FEATURES,
-                          &p->input[i]));
-    }
-    p->inputs = count;
-    CVY_TRY(read_numbers(root, "mean", count, -MOST, p->mean));
-    CVY_TRY(read_numbers(root, "deviation", count, 1e-9, p->deviation));
-    CVY_TRY(read_numbers(root, "low", count, -MOST, p->low));
-    return read_numbers(root, "high", count, -MOST, p->high);
-}
-
-static cvy_status read_layer(const cvy_yaml_node *node, int inputs, layer *l)
-{
-    static const char *const keys[] = {"weights", "biases", NULL};
-    const cvy_yaml_node *biases = NULL;
-    if (cvy_yaml_node_kind(node) != CVY_YAML_MAPPING) {
-        return cvy_yaml_fail(node, "layers: expected a mapping of weights and biases");
-    }
-    CVY_TRY(cvy_yaml_check_keys(node, keys));
-    CVY_TRY(find_key(node, "biases", "a list of numbers, one an output", &biases));
-    int outputs = cvy_yaml_size(biases);
-    if (outputs < 1 || outputs > MAX_WIDTH) {
-        return cvy_yaml_fail(biases, "biases: found %d, expected 1 to %d", outputs, (int)MAX_WIDTH);
-    }
-    l->inputs = inputs;
-    l->outputs = outputs;
-    l->weight = cvy_calloc((size_t)outputs * (size_t)(inputs + 1), sizeof *l->weight);
-    if (!l->weight) {
+    int inputs = numbers->inputs, outputs = numbers->outputs;
+    layer->inputs = inputs;
+    layer->outputs = outputs;
+    layer->weight = cvy_calloc((size_t)outputs * (size_t)(inputs + 1), sizeof *layer->weight);
+    if (!layer->weight) {
         return CVY_ERR_MEMORY;
     }
-    CVY_TRY(read_numbers(node, "weights", outputs * inputs, -MOST, l->weight));
-    return read_numbers(node, "biases", outputs, -MOST, l->weight + outputs * inputs);
-}
-
-static cvy_status read_net(const cvy_yaml_node *list, int inputs, net *n)
-{
-    int count = cvy_yaml_size(list);
-    if (cvy_yaml_node_kind(list) != CVY_YAML_SEQUENCE || count < 1 || count > MAX_LAYERS) {
-        return cvy_yaml_fail(list, "nets: expected lists of 1 to %d layers", (int)MAX_LAYERS);
-    }
-    for (int i = 0; i < count; i++) {
-        n->layers = i + 1; /* what has been taken is released even where reading ends here */
-        CVY_TRY(read_layer(cvy_yaml_item(list, i), inputs, &n->layer[i]));
-        inputs = n->layer[i].outputs;
-    }
-    return inputs == 1 ? CVY_OK : cvy_yaml_fail(list, "nets: the last layer has %d outputs, expected 1", inputs);
-}
-
-static cvy_status read_nets(const cvy_yaml_node *root, cvy_predictor *p)
-{
-    const cvy_yaml_node *list = NULL;
-    CVY_TRY(find_key(root, "nets", "a list of nets, each a list of layers", &list));
-    int count = cvy_yaml_size(list);
-    if (cvy_yaml_node_kind(list) != CVY_YAML_SEQUENCE || count < 1 || count > MAX_NETS) {
-        return cvy_yaml_fail(list, "nets: expected a list of 1 to %d nets", (int)MAX_NETS);
-    }
-    for (int i = 0; i < count; i++) {
-        p->nets = i + 1;
-        CVY_TRY(read_net(cvy_yaml_item(list, i), p->inputs, &p->net[i]));
+    layer->bias = layer->weight + inputs * outputs;
+    for (int o = 0; o < outputs; o++) {
+        for (int k = 0; k < inputs; k++) {
+            layer->weight[k * outputs + o] = (float)numbers->weight[o * inputs + k];
+        }
+        layer->bias[o] = (float)numbers->bias[o];
     }
     return CVY_OK;
 }
 
-cvy_status cvy_predictor_load(const char *path, cvy_predictor **predictor_out)
+cvy_status cvy_predictor_create(const cvy_predictor_spec *spec, cvy_predictor **predictor_out)
 {
-    cvy_yaml *yaml = NULL;
+    const size_t numbers = sizeof(double) * (size_t)spec->inputs;
     cvy_status status = CVY_ERR_MEMORY;
-    cvy_predictor *predictor = cvy_calloc(1, sizeof *predictor);
-    if (!predictor) {
+    cvy_predictor *p = cvy_calloc(1, sizeof *p);
+    if (!p) {
         return status;
     }
-    CVY_TRY_GOTO(status, done, cvy_yaml_load(path, &yaml));
-    CVY_TRY_GOTO(status, done, read_head(cvy_yaml_root(yaml), predictor));
-    CVY_TRY_GOTO(status, done, read_inputs(cvy_yaml_root(yaml), predictor));
-    CVY_TRY_GOTO(status, done, read_nets(cvy_yaml_root(yaml), predictor));
-    *predictor_out = predictor;
-    predictor = NULL;
+    p->kernel = spec->kernel;
+    p->pass = spec->pass;
+    p->precision = spec->precision;
+    p->error = spec->error;
+    p->roof = (cvy_roof){spec->peak_flop_per_s, spec->memory_Bps};
+    p->inputs = spec->inputs;
+    memcpy(p->input, spec->input, sizeof(int) * (size_t)spec->inputs);
+    memcpy(p->mean, spec->mean, numbers);
+    memcpy(p->deviation, spec->deviation, numbers);
+    memcpy(p->low, spec->low, numbers);
+    memcpy(p->high, spec->high, numbers);
+    p->nets = spec->nets;
+    for (int i = 0; i < spec->nets * spec->layers; i++) {
+        cvy_mlp_net *net = &p->net[i / spec->layers];
+        net->layers = spec->layers;
+        CVY_TRY_GOTO(status, done, cvy_mlp_layer_set(&spec->layer[i], &net->layer[i % spec->layers]));
+    }
+    status = CVY_OK;
+    *predictor_out = p;
+    p = NULL;
 done:
-    cvy_predictor_destroy(&predictor);
-    cvy_yaml_destroy(&yaml);
+    cvy_predictor_destroy(&p);
     return status;
 }
 

@@ -206,7 +206,7 @@ static cvy_status price(cvy_oracle *o, const cvy_estimate_question *question, cv
     cvy_estimate estimate = {.strategy = question->strategy, .recompute = question->recompute};
     int stages = (int)question->strategy.mesh.size[CVY_AXIS_STAGE];
     cvy_pricing pricing = {.oracle = o, .question = question, .family = cvy_strategy_find_name(&question->strategy),
-                           .stages = stages, .micro_batches = 1, .larger = 1, .kept = kept};
+                           .stages = stages, .micro_batches = 1, .larger = 1, .kept = kept, .trace = trace};
     bool recomputes = cvy_strategy_is_among(o->machine->execution.recompute, pricing.family);
     cvy_priced_rank *rank = NULL;
     pricing.recompute = recomputes ? CVY_RECOMPUTE_ALL : question->recompute;

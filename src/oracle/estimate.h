@@ -121,11 +121,29 @@ typedef struct cvy_trace_rank {
     double *start_s; /**< of each step in the schedule: without what passes between stages */
 } cvy_trace_rank;
 
+/** What a stage does in a pipeline: parts of a micro-batch, then the update. */
+typedef enum cvy_stage_work {
+    CVY_STAGE_FORWARD,
+    CVY_STAGE_BACKWARD, /**< until the gradient that goes back is made */
+    CVY_STAGE_REST,     /**< gradients of weights that come behind it */
+    CVY_STAGE_UPDATE,   /**< of no micro-batch; the exchange of gradients with it */
+    CVY_STAGE_WORK_COUNT
+} cvy_stage_work;
+
+/** A stretch of a stage's time. */
+typedef struct cvy_stage_slice {
+    int stage, micro_batch;
+    cvy_stage_work work;
+    double start_s, end_s;
+} cvy_stage_slice;
+
 typedef struct cvy_trace {
     cvy_estimate estimate;
     cvy_distribution *distribution; /**< NULL where the strategy is not feasible */
     int ranks;                      /**< one for each stage */
     cvy_trace_rank *rank;
+    int slices;                     /**< of a pipeline: all stages, all micro-batches; 0 where there are no stages */
+    cvy_stage_slice *slice;
 } cvy_trace;
 
 /** As cvy_oracle_estimate(), and keep what was looked at. @param[out] trace_out released with cvy_trace_destroy() */

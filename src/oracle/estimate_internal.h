@@ -56,6 +56,7 @@ typedef struct cvy_pricing {
     int stages;
     int64_t micro_batches;          /**< that the stages take one after the other; 1: no stages */
     int64_t larger;                 /**< of these: as large as the first */
+    cvy_trace *trace;               /**< takes the slices of a pipeline; NULL: nobody wants them */
 } cvy_pricing;
 
 /** Bytes of a rank's memory. */

@@ -23,6 +23,8 @@ typedef struct layout {
     cvy_dependency *dependency;
     int steps, dependencies;
     int *at[AT_COUNT]; /* of each stage and micro-batch: index of the step */
+    int *last;         /* of each stage: its update */
+    cvy_trace *trace;  /* takes what the stages do when; NULL: nobody asks */
 } layout;
 
 /* Micro-batches of all stages that are laid out, at most: a gigabyte. */
@@ -72,6 +74,7 @@ static void add_stage(layout *l, int s)
     for (int m = l->micro_batches - warm; m < l->micro_batches; m++) {
         add_backward(l, s, m);
     }
+    l->last[s] = l->steps;
     l->step[l->steps++] = (cvy_sim_step){.duration_s = l->stage[s].update_s, .stream = s, .join = -1};
 }
 
@@ -102,7 +105,8 @@ static cvy_status start_layout(layout *l)
     size_t pairs = (size_t)l->stages * (size_t)l->micro_batches;
     l->step = cvy_calloc(AT_COUNT * pairs + (size_t)l->stages, sizeof *l->step);
     l->dependency = cvy_calloc(4 * pairs + 1, sizeof *l->dependency);
-    bool whole = l->step && l->dependency;
+    l->last = cvy_calloc((size_t)l->stages, sizeof *l->last);
+    bool whole = l->step && l->dependency && l->last;
     for (int i = 0; i < AT_COUNT; i++) {
         l->at[i] = cvy_calloc(pairs, sizeof *l->at[i]);
         whole = whole && l->at[i];
@@ -114,9 +118,35 @@ static void clear_layout(layout *l)
 {
     cvy_free(l->step);
     cvy_free(l->dependency);
+    cvy_free(l->last);
     for (int i = 0; i < AT_COUNT; i++) {
         cvy_free(l->at[i]);
     }
+}
+
+/* What the stages do when, of the run that was laid out last. */
+static cvy_status note_slices(const layout *l, const cvy_simulated *run, cvy_trace *trace)
+{
+    const int pairs = l->stages * l->micro_batches;
+    trace->slice = cvy_calloc((size_t)pairs * CVY_STAGE_UPDATE + (size_t)l->stages, sizeof *trace->slice);
+    if (!trace->slice) {
+        return CVY_ERR_MEMORY;
+    }
+    for (int i = 0; i < pairs; i++) {
+        for (int what = AT_FORWARD; what <= AT_REST; what++) {
+            int step = l->at[what][i], stage = i / l->micro_batches;
+            if (what != AT_REST || stage > 0) { /* the first stage sends nothing back, and has it in one */
+                trace->slice[trace->slices++] = (cvy_stage_slice){
+                    stage, i % l->micro_batches, (cvy_stage_work)what, run->start_s[step], run->end_s[step]};
+            }
+        }
+    }
+    for (int s = 0; s < l->stages; s++) {
+        int step = l->last[s];
+        trace->slice[trace->slices++] =
+            (cvy_stage_slice){s, 0, CVY_STAGE_UPDATE, run->start_s[step], run->end_s[step]};
+    }
+    return CVY_OK;
 }
 
 static cvy_status lay_out(layout *l, cvy_simulator *simulator, bool free, double *makespan_s)
@@ -132,7 +162,7 @@ static cvy_status lay_out(layout *l, cvy_simulator *simulator, bool free, double
                                  .step = l->step, .dependency = l->dependency};
     CVY_TRY(cvy_simulator_run(simulator, &simulation, 1, &run));
     *makespan_s = run.makespan_s;
-    return CVY_OK;
+    return l->trace && !free ? note_slices(l, &run, l->trace) : CVY_OK;
 }
 
 /* Seconds that a stage computes, or exchanges what its ranks wait for. */
@@ -169,7 +199,8 @@ cvy_status cvy_price_pipeline(const cvy_pricing *pricing, const cvy_priced_rank 
                 .stages = pricing->stages,
                 .micro_batches = (int)pricing->micro_batches,
                 .larger = (int)pricing->larger,
-                .order = pricing->question->strategy.pipeline};
+                .order = pricing->question->strategy.pipeline,
+                .trace = pricing->trace};
     double makespan_s = 0.0, free_s = 0.0;
     CVY_REQUIRE(pricing->micro_batches <= MOST_PAIRS / pricing->stages, CVY_ERR_INFEASIBLE,
                 "%" PRId64 " micro-batches in %d stages are too many to simulate", pricing->micro_batches,

@@ -29,6 +29,7 @@ void cvy_trace_destroy(cvy_trace **trace)
             cvy_free((*trace)->rank[i].start_s);
         }
         cvy_free((*trace)->rank);
+        cvy_free((*trace)->slice);
         cvy_distribution_destroy(&(*trace)->distribution);
         cvy_free(*trace);
         *trace = NULL;

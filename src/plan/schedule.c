@@ -81,6 +81,19 @@ uint64_t cvy_schedule_hash(const cvy_schedule *s)
     return hash;
 }
 
+const char *cvy_stream_name(cvy_stream stream)
+{
+    static const char *const name[CVY_STREAM_COUNT] = {
+        [CVY_STREAM_MAIN] = "compute",
+        [CVY_STREAM_GRADIENTS] = "gradients",
+        [CVY_STREAM_FORWARD_IN] = "from the stage before",
+        [CVY_STREAM_FORWARD_OUT] = "to the stage after",
+        [CVY_STREAM_GRADIENT_IN] = "from the stage after",
+        [CVY_STREAM_GRADIENT_OUT] = "to the stage before",
+    };
+    return name[stream];
+}
+
 const char *cvy_phase_name(cvy_phase phase)
 {
     static const char *const name[CVY_PHASE_COUNT] = {

@@ -204,6 +204,9 @@ cvy_interval cvy_schedule_micro_batch(const cvy_schedule *schedule, int micro_ba
 /** A hash over steps, ops, uses and order: equal on all ranks of a class, compared at start. */
 uint64_t cvy_schedule_hash(const cvy_schedule *schedule);
 
+/** "compute", "gradients", "to the stage after", … Cannot fail. */
+const char *cvy_stream_name(cvy_stream stream);
+
 /** "forward", "gradient_exchange", … Cannot fail. */
 const char *cvy_phase_name(cvy_phase phase);
 

@@ -1,8 +1,7 @@
 /*
- * gnuplot reads a script from a file that has no name and writes SVG into another; no shell is asked. What it writes
- * gets a style for light and dark, and is given back without the XML line, so that it stands in a page as well.
+ * gnuplot reads a script from a file that has no name and writes SVG into another; no shell is asked.
  */
-#include "report/chart.h"
+#include "report/chart_internal.h"
 
 #include <errno.h>
 #include <spawn.h>
@@ -17,14 +16,6 @@
 extern char **environ;
 
 static const char gnuplot[] = "gnuplot";
-
-/* Ink as the script names it, and how gnuplot writes that. */
-static const char *const inks[] = {"rgb(118,118,118)", "rgb(118, 118, 118)"};
-static const char style[] =
-    "<style>.convoy-chart{background:#fff}.convoy-chart [fill=\"#767676\"]{fill:#1f2328}"
-    ".convoy-chart [stroke=\"#767676\"]{stroke:#1f2328}@media (prefers-color-scheme:dark){"
-    ".convoy-chart{background:#15181c}.convoy-chart [fill=\"#767676\"]{fill:#e6e6e6}"
-    ".convoy-chart [stroke=\"#767676\"]{stroke:#e6e6e6}}</style>\n";
 
 bool cvy_chart_is_possible(void)
 {
@@ -109,28 +100,7 @@ static cvy_status run_gnuplot(const streams *s)
 
 /* ---- what it wrote ---- */
 
-/* Append text with the ways in which gnuplot writes ink made into one. */
-static void add_with_ink(const char *from, cvy_text *svg)
-{
-    while (*from) {
-        const char *next = NULL, *found = NULL;
-        for (size_t i = 0; i < sizeof inks / sizeof *inks; i++) {
-            const char *at = strstr(from, inks[i]);
-            if (at && (!next || at < next)) {
-                next = at;
-                found = inks[i];
-            }
-        }
-        if (!next) {
-            cvy_text_add(svg, "%s", from);
-            return;
-        }
-        cvy_text_add(svg, "%.*s#767676", (int)(next - from), from);
-        from = next + strlen(found);
-    }
-}
-
-static cvy_status take_svg(const streams *s, cvy_text *svg)
+static cvy_status take_svg(const streams *s, const cvy_chart_frame *frame, cvy_text *svg)
 {
     FILE *file = s->file[1];
     CVY_REQUIRE(fseek(file, 0, SEEK_END) == 0 && ftell(file) > 0, CVY_ERR_IO, "gnuplot drew nothing");
@@ -142,25 +112,43 @@ static cvy_status take_svg(const streams *s, cvy_text *svg)
     rewind(file);
     bytes = fread(text, 1, bytes, file);
     text[bytes] = '\0';
-    char *begin = strstr(text, "<svg"), *inside = begin ? strchr(begin, '>') : NULL;
-    if (inside) {
-        *inside++ = '\0';
-        cvy_text_add(svg, "%s class=\"convoy-chart\" role=\"img\">\n%s", begin, style);
-        add_with_ink(inside, svg);
-    }
+    bool drawn = cvy_chart_add_document(text, frame, svg);
     cvy_free(text);
-    CVY_REQUIRE(inside, CVY_ERR_IO, "gnuplot drew no SVG");
+    CVY_REQUIRE(drawn, CVY_ERR_IO, "gnuplot drew no SVG");
     return CVY_OK;
 }
 
-cvy_status cvy_chart_draw(const cvy_chart *chart, cvy_text *svg)
+/* What a frame leaves open. */
+static cvy_chart_frame complete_frame(const cvy_chart *chart, const cvy_chart_frame *given)
 {
-    CVY_REQUIRE(chart->series <= CVY_CHART_MOST_SERIES && chart->points <= CVY_CHART_MOST_POINTS &&
-                chart->rows <= CVY_CHART_MOST_POINTS, CVY_ERR_ARG, "a chart of %d series and %d points is too large",
-                chart->series, chart->points);
+    enum { ROW = 26, TALL_ROW = 42, FEW_ROWS = 3, AROUND = 75, MOST_HEIGHT = 1600 };
+    cvy_chart_frame frame = *given;
+    frame.width = frame.width ? frame.width : CVY_CHART_WIDTH;
+    frame.label = frame.label ? frame.label : chart->title;
+    if (!frame.height && chart->kind == CVY_CHART_SPANS) {
+        bool tall = cvy_chart_names_above(chart, &frame) || chart->rows <= FEW_ROWS;
+        int height = AROUND + chart->rows * (tall ? TALL_ROW : ROW);
+        frame.height = height < MOST_HEIGHT ? height : MOST_HEIGHT;
+    } else if (!frame.height) {
+        frame.height = CVY_CHART_HEIGHT;
+    }
+    return frame;
+}
+
+static bool is_small_enough(const cvy_chart *chart)
+{
+    return chart->series <= CVY_CHART_MOST_SERIES && chart->rows <= CVY_CHART_MOST_POINTS &&
+           (chart->kind == CVY_CHART_LINES || chart->points <= CVY_CHART_MOST_POINTS);
+}
+
+cvy_status cvy_chart_draw_in(const cvy_chart *chart, const cvy_chart_frame *given, cvy_text *svg)
+{
+    CVY_REQUIRE(is_small_enough(chart), CVY_ERR_ARG, "a chart of %d series, %d rows and %d points is too large",
+                chart->series, chart->rows, chart->points);
+    const cvy_chart_frame frame = complete_frame(chart, given);
     cvy_text script = {0};
     streams s;
-    cvy_chart_write_script(chart, &script);
+    cvy_chart_write_script(chart, &frame, &script);
     size_t bytes = script.length;
     char *text = cvy_text_take(&script);
     if (!text) {
@@ -169,11 +157,17 @@ cvy_status cvy_chart_draw(const cvy_chart *chart, cvy_text *svg)
     cvy_status status = open_streams(&s, text, bytes);
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, run_gnuplot(&s));
-    status = take_svg(&s, svg);
+    status = take_svg(&s, &frame, svg);
 done:
     close_streams(&s);
     cvy_free(text);
     return status;
+}
+
+cvy_status cvy_chart_draw(const cvy_chart *chart, cvy_text *svg)
+{
+    const cvy_chart_frame frame = {.width = CVY_CHART_WIDTH, .height = CVY_CHART_HEIGHT};
+    return cvy_chart_draw_in(chart, &frame, svg);
 }
 
 void cvy_chart_join(const char *const *document, int count, cvy_text *svg)

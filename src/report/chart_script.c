@@ -6,19 +6,30 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "report/chart.h"
+#include "report/chart_internal.h"
 
 /* Okabe and Ito, "Color universal design", 2008, without yellow and black; then greys and a brown. */
 static const char *const colours[] = {"#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9",
                                       "#CC79A7", "#999999", "#8C6D31", "#4D4D9F", "#66A61E"};
 static const int markers[] = {7, 5, 9, 11, 13, 4, 6, 8};
-enum { COLOURS = sizeof colours / sizeof *colours, MARKERS = sizeof markers / sizeof *markers, MOST_TEXT = 120 };
+static const int patterns[] = {4, 5, 2}; /* of areas beyond as many as there are colours */
+enum {
+    COLOURS = sizeof colours / sizeof *colours,
+    MARKERS = sizeof markers / sizeof *markers,
+    PATTERNS = sizeof patterns / sizeof *patterns,
+    MOST_TEXT = 120,
+    MOST_NAMES = 40
+};
 
-#define INK "#767676" /* as cvy_chart_draw() knows it: on white and on black alike */
+#define INK CVY_CHART_INK
 
-static const char *pick_colour(int series) { return colours[series % COLOURS]; }
+const char *cvy_chart_colour(const cvy_chart *chart, int series)
+{
+    int own = chart->of[series].colour;
+    return colours[(own ? own - 1 : series) % COLOURS];
+}
 
-static void add_quoted(cvy_text *script, const char *words)
+void cvy_script_add_quoted(cvy_text *script, const char *words)
 {
     cvy_text_add(script, "'");
     for (int i = 0; words && words[i] && i < MOST_TEXT;) {
@@ -38,33 +49,53 @@ static void add_quoted(cvy_text *script, const char *words)
 static void add_title(cvy_text *script, const char *what, const char *words)
 {
     cvy_text_add(script, "set %s ", what);
-    add_quoted(script, words);
+    cvy_script_add_quoted(script, words);
     cvy_text_add(script, " tc rgb '" INK "'\n");
 }
 
-static void add_frame(const cvy_chart *chart, cvy_text *script)
+static void add_frame(const cvy_chart *chart, const cvy_chart_frame *frame, cvy_text *script)
 {
     cvy_text_add(script, "set terminal svg size %d,%d dynamic noenhanced font 'sans-serif,13' name 'convoy'\n",
-                 CVY_CHART_WIDTH, CVY_CHART_HEIGHT);
-    cvy_text_add(script, "set encoding utf8\nset border 3 lc rgb '" INK "'\n"
-                         "set xtics nomirror tc rgb '" INK "'\nset ytics nomirror tc rgb '" INK "'\n"
-                         "set key outside right top Left reverse tc rgb '" INK "'\n"
-                         "set grid ytics lc rgb '#999999' lw 0.5\n");
-    add_title(script, "title", chart->title);
+                 frame->width, frame->height);
+    cvy_text_add(script, "set encoding utf8\nset tics out scale 0.5\nset border 3 lc rgb '" INK "'\n"
+                         "set xtics nomirror tc rgb '" INK "'\nset ytics nomirror tc rgb '" INK "'\n");
+    cvy_text_add(script, frame->in_page ? "unset key\n"
+                                        : "set key outside right top Left reverse tc rgb '" INK "'\n");
+    cvy_text_add(script, "set grid ytics lc rgb '#999999' lw 0.5\n");
+    if (!frame->in_page) {
+        add_title(script, "title", chart->title);
+    }
     add_title(script, "xlabel", chart->x_title);
     add_title(script, "ylabel", chart->y_title);
 }
 
-/* Ticks at 0, 1, …; of rows from the top down. */
-static void add_categories(cvy_text *script, const char *axis, const char *const *label, int count, bool down)
+void cvy_script_add_categories(cvy_text *script, const char *axis, const char *const *label, int count, bool down)
 {
+    const int every = (count + MOST_NAMES - 1) / MOST_NAMES;
     cvy_text_add(script, "set %s nomirror tc rgb '" INK "' (", axis);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i += every) {
         cvy_text_add(script, "%s", i ? ", " : "");
-        add_quoted(script, label[i]);
+        cvy_script_add_quoted(script, label[i]);
         cvy_text_add(script, " %d", down ? count - 1 - i : i);
     }
     cvy_text_add(script, ")\n");
+}
+
+int cvy_chart_marker(int series) { return markers[series % MARKERS]; }
+
+void cvy_script_add_fill(cvy_text *script, const cvy_chart *chart, int series)
+{
+    cvy_text_add(script, " lc rgb '%s'", cvy_chart_colour(chart, series));
+    switch (chart->of[series].fill) {
+    case CVY_FILL_HATCHED: cvy_text_add(script, " fs pattern 5 border"); return;
+    case CVY_FILL_HOLLOW: cvy_text_add(script, " fs empty border"); return;
+    case CVY_FILL_SOLID: break;
+    }
+    if (series < COLOURS || chart->of[series].colour) {
+        cvy_text_add(script, " fs solid 1.0 noborder");
+    } else {
+        cvy_text_add(script, " fs pattern %d border", patterns[(series / COLOURS - 1) % PATTERNS]);
+    }
 }
 
 static void add_value(cvy_text *script, double value)
@@ -82,28 +113,77 @@ static void add_data(const cvy_chart *chart, cvy_text *script)
     for (int i = 0; i < chart->points; i++) {
         add_value(script, chart->x ? chart->x[i] : i);
         for (int s = 0; s < chart->series; s++) {
-            add_value(script, chart->of[s].y[i]);
+            add_value(script, chart->of[s].x ? NAN : chart->of[s].y[i]);
         }
         cvy_text_add(script, "\n");
     }
     cvy_text_add(script, "EOD\n");
 }
 
+/* Series that have points of their own. */
+static void add_own_data(const cvy_chart *chart, cvy_text *script)
+{
+    for (int s = 0; s < chart->series; s++) {
+        const cvy_chart_series *own = &chart->of[s];
+        if (own->x) {
+            cvy_text_add(script, "$data%d << EOD\n", s);
+            for (int i = 0; i < own->points; i++) {
+                add_value(script, own->x[i]);
+                add_value(script, own->y[i]);
+                cvy_text_add(script, "\n");
+            }
+            cvy_text_add(script, "EOD\n");
+        }
+    }
+}
+
+/* Beyond as many as there are colours a dash tells lines apart; with few points each has its marker. */
+static void add_line(const cvy_chart *chart, int s, cvy_text *script)
+{
+    enum { MANY_POINTS = 40 };
+    const cvy_chart_series *own = &chart->of[s];
+    const int marker = markers[s % MARKERS], dash = s < COLOURS ? 1 : 2 + s / COLOURS;
+    if (own->x) {
+        cvy_text_add(script, "$data%d using 1:2 ", s);
+    } else {
+        cvy_text_add(script, "$data using 1:%d ", s + 2);
+    }
+    if (own->ideal) {
+        cvy_text_add(script, "with lines lw 1.5 dt 2 lc rgb '" INK "' title ");
+    } else if (own->scattered) {
+        cvy_text_add(script, "with points pt %d ps 0.7 lc rgb '%s' title ", marker, cvy_chart_colour(chart, s));
+    } else {
+        const int points = own->x ? own->points : chart->points, every = points > MANY_POINTS ? points / 12 : 1;
+        cvy_text_add(script, "with linespoints lw 2 dt %d pt %d ps 0.8 pi %d lc rgb '%s' title ", dash, marker, every,
+                     cvy_chart_colour(chart, s));
+    }
+    cvy_script_add_quoted(script, own->name);
+}
+
+static void add_scale(const char *axis, bool decades, cvy_text *script)
+{
+    cvy_text_add(script, "set logscale %s %d\n", axis, decades ? 10 : 2);
+    if (decades) {
+        cvy_text_add(script, "set format %s '%%g'\n", axis);
+    }
+}
+
 static void add_lines(const cvy_chart *chart, cvy_text *script)
 {
-    cvy_text_add(script, "%s%s", chart->log_x ? "set logscale x 2\n" : "", chart->log_y ? "set logscale y 2\n" : "");
-    cvy_text_add(script, "%s", chart->log_y ? "" : "set yrange [0:*]\n");
+    if (chart->log_x) {
+        add_scale("x", chart->decades, script);
+    }
+    if (chart->log_y) {
+        add_scale("y", chart->decades, script);
+    } else {
+        cvy_text_add(script, "set yrange [0:*]\n");
+    }
     add_data(chart, script);
+    add_own_data(chart, script);
     cvy_text_add(script, "plot ");
     for (int s = 0; s < chart->series; s++) {
-        cvy_text_add(script, "%s$data using 1:%d ", s ? ", " : "", s + 2);
-        if (chart->of[s].ideal) {
-            cvy_text_add(script, "with lines lw 1.5 dt 2 lc rgb '" INK "' title ");
-        } else {
-            cvy_text_add(script, "with linespoints lw 2 pt %d ps 0.8 lc rgb '%s' title ", markers[s % MARKERS],
-                         pick_colour(s));
-        }
-        add_quoted(script, chart->of[s].name);
+        cvy_text_add(script, "%s", s ? ", " : "");
+        add_line(chart, s, script);
     }
     cvy_text_add(script, "\n");
 }
@@ -111,7 +191,7 @@ static void add_lines(const cvy_chart *chart, cvy_text *script)
 static void add_bars(const cvy_chart *chart, cvy_text *script)
 {
     bool stacked = chart->kind == CVY_CHART_STACKED;
-    add_categories(script, "xtics", chart->label, chart->points, false);
+    cvy_script_add_categories(script, "xtics", chart->label, chart->points, false);
     cvy_text_add(script, "set style data histograms\nset style histogram %s\nset style fill solid 1.0 noborder\n",
                  stacked ? "rowstacked" : "clustered gap 1");
     cvy_text_add(script, "set boxwidth %s\nset xrange [-0.6:%g]\n%s", stacked ? "0.8" : "0.9", chart->points - 0.4,
@@ -119,8 +199,10 @@ static void add_bars(const cvy_chart *chart, cvy_text *script)
     add_data(chart, script);
     cvy_text_add(script, "plot ");
     for (int s = 0; s < chart->series; s++) {
-        cvy_text_add(script, "%s$data using %d lc rgb '%s' title ", s ? ", " : "", s + 2, pick_colour(s));
-        add_quoted(script, chart->of[s].name);
+        cvy_text_add(script, "%s$data using %d", s ? ", " : "", s + 2);
+        cvy_script_add_fill(script, chart, s);
+        cvy_text_add(script, " title ");
+        cvy_script_add_quoted(script, chart->of[s].name);
     }
     cvy_text_add(script, "\n");
 }
@@ -128,10 +210,10 @@ static void add_bars(const cvy_chart *chart, cvy_text *script)
 /* Each series has the cells that are its; one that has none stands outside of what is shown. */
 static void add_regions(const cvy_chart *chart, cvy_text *script)
 {
-    add_categories(script, "xtics", chart->label, chart->points, false);
-    add_categories(script, "ytics", chart->row, chart->rows, true);
-    cvy_text_add(script, "unset grid\nset xrange [-0.5:%g]\nset yrange [-0.5:%g]\nset style fill solid 1.0 noborder\n",
-                 chart->points - 0.5, chart->rows - 0.5);
+    cvy_script_add_categories(script, "xtics", chart->label, chart->points, false);
+    cvy_script_add_categories(script, "ytics", chart->row, chart->rows, true);
+    cvy_text_add(script, "unset grid\nset xrange [-0.5:%g]\nset yrange [-0.5:%g]\n", chart->points - 0.5,
+                 chart->rows - 0.5);
     for (int s = 0; s < chart->series; s++) {
         cvy_text_add(script, "$data%d << EOD\n-9 -9\n", s);
         for (int i = 0; i < chart->rows * chart->points; i++) {
@@ -143,20 +225,23 @@ static void add_regions(const cvy_chart *chart, cvy_text *script)
     }
     cvy_text_add(script, "plot ");
     for (int s = 0; s < chart->series; s++) {
-        cvy_text_add(script, "%s$data%d using 1:2:(0.47):(0.47) with boxxyerror lc rgb '%s' title ", s ? ", " : "", s,
-                     pick_colour(s));
-        add_quoted(script, chart->of[s].name);
+        cvy_text_add(script, "%s$data%d using 1:2:(0.47):(0.47) with boxxyerror", s ? ", " : "", s);
+        cvy_script_add_fill(script, chart, s);
+        cvy_text_add(script, " title ");
+        cvy_script_add_quoted(script, chart->of[s].name);
     }
     cvy_text_add(script, "\n");
 }
 
-void cvy_chart_write_script(const cvy_chart *chart, cvy_text *script)
+void cvy_chart_write_script(const cvy_chart *chart, const cvy_chart_frame *frame, cvy_text *script)
 {
-    add_frame(chart, script);
+    add_frame(chart, frame, script);
     switch (chart->kind) {
     case CVY_CHART_LINES: add_lines(chart, script); break;
     case CVY_CHART_STACKED:
     case CVY_CHART_BARS: add_bars(chart, script); break;
     case CVY_CHART_REGIONS: add_regions(chart, script); break;
+    case CVY_CHART_SPANS: cvy_script_add_spans(chart, frame, script); break;
+    case CVY_CHART_HEAT: cvy_script_add_heat(chart, script); break;
     }
 }

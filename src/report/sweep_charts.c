@@ -19,6 +19,7 @@ typedef struct drawing {
     char text[CVY_SWEEP_MOST_RANKS][RANK_TEXT];
     const char *label[CVY_SWEEP_MOST_RANKS];
     cvy_sweep_charts charts;
+    cvy_page *page; /* that charts go to; NULL: to `charts` */
 } drawing;
 
 static void begin_drawing(const cvy_sweep *sweep, const char *title, drawing *d)
@@ -31,16 +32,10 @@ static void begin_drawing(const cvy_sweep *sweep, const char *title, drawing *d)
     }
 }
 
-static cvy_status add_chart(drawing *d, const char *name, const char *what, const cvy_chart *chart)
+static cvy_status keep_chart(drawing *d, const char *name, const cvy_chart *chart)
 {
-    char title[TITLE_TEXT];
     cvy_text svg = {0};
-    cvy_chart titled = *chart;
-    snprintf(title, sizeof title, "%s: %.150s", what, d->title);
-    titled.title = title;
-    titled.x_title = "ranks";
-    titled.points = d->ranks;
-    cvy_status status = cvy_chart_draw(&titled, &svg);
+    cvy_status status = cvy_chart_draw(chart, &svg);
     if (status != CVY_OK) {
         cvy_text_destroy(&svg);
         return status;
@@ -54,6 +49,17 @@ static cvy_status add_chart(drawing *d, const char *name, const char *what, cons
     return CVY_OK;
 }
 
+static cvy_status add_chart(drawing *d, const char *name, const char *what, const cvy_chart *chart)
+{
+    char title[TITLE_TEXT];
+    cvy_chart titled = *chart;
+    snprintf(title, sizeof title, d->page ? "%s" : "%s: %.150s", what, d->title);
+    titled.title = title;
+    titled.x_title = "ranks";
+    titled.points = d->ranks;
+    return d->page ? cvy_page_draw(d->page, &titled, NULL) : keep_chart(d, name, &titled);
+}
+
 static double get_known(const cvy_estimate *e, double value) { return e->feasible ? value : NAN; }
 
 /* ---- the machine as it is ---- */
@@ -61,6 +67,7 @@ static double get_known(const cvy_estimate *e, double value) { return e->feasibl
 static cvy_status draw_time(drawing *d)
 {
     static const char *const names[PARTS] = {"forward", "backward", "communication", "update", "rest"};
+    static const cvy_chart_fill fills[PARTS] = {[2] = CVY_FILL_HATCHED, [PARTS - 1] = CVY_FILL_HOLLOW};
     double y[PARTS][CVY_SWEEP_MOST_RANKS];
     cvy_chart_series of[PARTS];
     const cvy_sweep_point *point = cvy_sweep_get_points(d->sweep, 0);
@@ -75,7 +82,7 @@ static cvy_status draw_time(drawing *d)
         }
     }
     for (int k = 0; k < PARTS; k++) {
-        of[k] = (cvy_chart_series){.name = names[k], .y = y[k]};
+        of[k] = (cvy_chart_series){.name = names[k], .y = y[k], .fill = fills[k]};
     }
     const cvy_chart chart = {.kind = CVY_CHART_STACKED, .y_title = "ms an iteration", .label = d->label,
                              .series = PARTS, .of = of};
@@ -191,7 +198,7 @@ static cvy_status draw_regions(drawing *d, const cvy_sweep_axis *axis, int first
     const char *row[CVY_SWEEP_MOST_VALUES];
     int cell[CVY_SWEEP_MOST_VALUES * CVY_SWEEP_MOST_RANKS];
     cvy_chart_series of[CVY_CHART_MOST_SERIES];
-    char name[40];
+    char name[40], what[80];
     f->count = 0;
     for (int k = 0; k < axis->values; k++) {
         const cvy_sweep_point *point = cvy_sweep_get_points(d->sweep, first + k);
@@ -210,7 +217,9 @@ static cvy_status draw_regions(drawing *d, const cvy_sweep_axis *axis, int first
                              .label = d->label, .series = f->count, .of = of, .rows = axis->values, .row = row,
                              .cell = cell};
     snprintf(name, sizeof name, "best-%s", cvy_varied_names[axis->parameter]);
-    return add_chart(d, name, "best strategy", &chart);
+    snprintf(what, sizeof what, "best strategy%s%s", d->page ? " by " : "",
+             d->page ? cvy_varied_words(axis->parameter) : "");
+    return add_chart(d, name, what, &chart);
 }
 
 static cvy_status draw_all_regions(drawing *d)
@@ -229,14 +238,34 @@ static cvy_status draw_all_regions(drawing *d)
     return status;
 }
 
-static cvy_status draw_all(drawing *d)
+static cvy_status draw_figure(drawing *d, cvy_sweep_figure figure)
 {
     const cvy_sweep_options *o = &d->sweep->options;
-    CVY_TRY(draw_time(d));
-    CVY_TRY(draw_throughput(d));
-    CVY_TRY(draw_efficiency(d));
-    CVY_TRY(draw_elasticities(d));
+    switch (figure) {
+    case CVY_SWEEP_TIME: return draw_time(d);
+    case CVY_SWEEP_THROUGHPUT: return draw_throughput(d);
+    case CVY_SWEEP_EFFICIENCY: return draw_efficiency(d);
+    case CVY_SWEEP_ELASTICITY: return draw_elasticities(d);
+    case CVY_SWEEP_BEST: break;
+    }
     return !o->cross && (o->search || o->strategies > 1) ? draw_all_regions(d) : CVY_OK;
+}
+
+static cvy_status draw_all(drawing *d)
+{
+    cvy_status status = CVY_OK;
+    for (int figure = CVY_SWEEP_TIME; figure <= CVY_SWEEP_BEST && status == CVY_OK; figure++) {
+        status = draw_figure(d, (cvy_sweep_figure)figure);
+    }
+    return status;
+}
+
+cvy_status cvy_sweep_charts_add(const cvy_sweep *sweep, cvy_sweep_figure figure, cvy_page *page)
+{
+    drawing d;
+    begin_drawing(sweep, "", &d);
+    d.page = page;
+    return draw_figure(&d, figure);
 }
 
 cvy_status cvy_sweep_charts_draw(const cvy_sweep *sweep, const char *title, cvy_sweep_charts *charts_out)

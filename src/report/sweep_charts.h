@@ -3,7 +3,7 @@
 #define CVY_REPORT_SWEEP_CHARTS_H
 
 #include "oracle/sweep.h"
-#include "report/chart.h"
+#include "report/page.h"
 
 enum { CVY_SWEEP_MOST_CHARTS = 4 + CVY_VARIED_COUNT };
 
@@ -28,6 +28,18 @@ typedef struct cvy_sweep_charts {
  * @retval CVY_ERR_IO, CVY_ERR_MEMORY as cvy_chart_draw()
  */
 cvy_status cvy_sweep_charts_draw(const cvy_sweep *sweep, const char *title, cvy_sweep_charts *charts_out);
+
+/** What is drawn of a study. */
+typedef enum cvy_sweep_figure {
+    CVY_SWEEP_TIME,       /**< parts of the iteration */
+    CVY_SWEEP_THROUGHPUT, /**< images a second, beside the ideal */
+    CVY_SWEEP_EFFICIENCY, /**< beside that of other values of the parameters */
+    CVY_SWEEP_ELASTICITY,
+    CVY_SWEEP_BEST        /**< of several strategies; a chart a parameter */
+} cvy_sweep_figure;
+
+/** Draw on a page what cvy_sweep_charts_draw() draws. @retval as cvy_page_draw() says */
+cvy_status cvy_sweep_charts_add(const cvy_sweep *sweep, cvy_sweep_figure figure, cvy_page *page);
 
 /** Release what it owns and empty it. */
 void cvy_sweep_charts_clear(cvy_sweep_charts *charts);

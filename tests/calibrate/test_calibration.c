@@ -22,7 +22,7 @@ static double law_of_roofline(const fake_machine *machine, const cvy_op *op)
     return (flop_s > bytes_s ? flop_s : bytes_s) + 10e-6;
 }
 
-static void calibrate_fake(int rounds, cvy_calibration *c)
+static void survey_fake(int rounds, cvy_calibration *c)
 {
     static fake_machine machine;
     machine = (fake_machine){.op_s = law_of_roofline};
@@ -35,8 +35,13 @@ static void calibrate_fake(int rounds, cvy_calibration *c)
                            .peaks = {100e9, 10e9, 10e-6, 1e9}};
     assert_int_equal(cvy_journal_open(NULL, 1, &options.journal), CVY_OK);
     assert_int_equal(cvy_kernel_survey_run(&meter, &options, &c->survey), CVY_OK);
-    assert_int_equal(cvy_calibration_fit(c), CVY_OK);
     cvy_journal_close(&options.journal);
+}
+
+static void calibrate_fake(int rounds, cvy_calibration *c)
+{
+    survey_fake(rounds, c);
+    assert_int_equal(cvy_calibration_fit(c), CVY_OK);
 }
 
 static const cvy_efficiency *find_rule(const cvy_machine *machine, int kernel, int pass)
@@ -132,17 +137,23 @@ static void test_a_line_becomes_a_predictor(void **state)
     cvy_machine *machine = NULL;
     cvy_compute *compute = NULL;
     const char *path = test_path(*state, "law");
-    calibrate_fake(40, &c);
-    for (int i = 0; i < c.survey.rows; i++) {
-        c.survey.row[i].time.seconds = law_of_power(&fake, &c.survey.row[i].op);
+    survey_fake(56, &c);
+    int rows = 0;
+    for (int i = 0; i < c.survey.rows; i++) { /* of the first family alone: the others would only take time */
+        cvy_kernel_survey_row *row = &c.survey.row[i];
+        if (row->family == 0) {
+            row->time.seconds = law_of_power(&fake, &row->op);
+            c.survey.row[rows++] = *row;
+        }
     }
+    c.survey.rows = rows;
     assert_int_equal(cvy_calibration_fit(&c), CVY_OK);
     assert_int_equal(cvy_calibration_save(&c, path), CVY_OK);
     assert_int_equal(cvy_machine_load(path, &machine), CVY_OK);
     assert_non_null(machine->device.predictor[0]);
     assert_int_equal(cvy_compute_create(machine, CVY_PRECISION_FP32, &compute), CVY_OK);
     int predicted = 0;
-    for (int index = 40; index < 68; index++) {
+    for (int index = 56; index < 84; index++) {
         cvy_drawn_shape shape;
         cvy_op op;
         assert_int_equal(cvy_shape_draw(9, 0, index, &limits, &shape), CVY_OK);

@@ -107,7 +107,7 @@ static void test_a_power_law_is_a_line(void **state)
     assert_int_equal(fit.best, CVY_FIT_LINE);
     assert_true(fit.score[CVY_FIT_LINE].mape < 0.01 && fit.score[CVY_FIT_LINE].high < 0.05);
     assert_true(fit.score[CVY_FIT_ROOFLINE].mape > 0.2);
-    assert_int_equal(fit.line.inputs, 5); /* the other features are the same for all */
+    assert_int_equal(fit.line.inputs.count, 5); /* the other features are the same for all */
     cvy_fit_sample other = draw_sample(&dice, SAMPLES);
     double n = exp2(other.feature[0]), c = exp2(other.feature[1]);
     double expected = 3.0 * pow(n, -0.4) * pow(c, 0.2) * get_roof(&other, 1.0, 1.0);

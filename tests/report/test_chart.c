@@ -25,7 +25,8 @@ static cvy_chart make_lines(const cvy_chart_series *of, int series)
 static char *write_script(const cvy_chart *chart)
 {
     cvy_text text = {0};
-    cvy_chart_write_script(chart, &text);
+    const cvy_chart_frame frame = {.width = CVY_CHART_WIDTH, .height = CVY_CHART_HEIGHT};
+    cvy_chart_write_script(chart, &frame, &text);
     char *script = cvy_text_take(&text);
     assert_non_null(script);
     return script;
@@ -86,6 +87,62 @@ static void test_regions_have_the_first_row_on_top(void **state)
     assert_has(script, "('x1/2' 1, 'x2' 0)");
     assert_has(script, "$data0 << EOD\n-9 -9\n0 1\n1 0\nEOD\n");
     assert_has(script, "$data1 << EOD\n-9 -9\n1 1\nEOD\n");
+    cvy_free(script);
+}
+
+/* Two rows: the first is at 1. A span from 2 to 6 has its middle at 4; its box is 0.36 to either side of the row. */
+static void test_spans_lie_in_their_rows(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {"data", "filter"};
+    const cvy_chart_series of[] = {{.name = "forward"}, {.name = "wait", .fill = CVY_FILL_HOLLOW}};
+    const cvy_chart_span span[] = {{0, 0, 2.0, 6.0}, {1, 1, 0.0, 3.0}};
+    const cvy_chart chart = {.kind = CVY_CHART_SPANS, .title = "t", .series = 2, .of = of, .rows = 2, .row = rows,
+                             .spans = 2, .span = span, .limit = 8.0, .limit_name = "16 GB"};
+    char *script = write_script(&chart);
+    assert_has(script, "('data' 1, 'filter' 0)");
+    assert_has(script, "$data0 << EOD\n0 -9 0 0 -9 -9\n4 1 2 6 0.64 1.36\nEOD\n");
+    assert_has(script, "\n1.5 0 0 3 -0.36 0.36\nEOD\n");
+    assert_has(script, "set arrow from 8, graph 0 to 8, graph 1");
+    assert_has(script, "set label '16 GB' at 8");
+    assert_has(script, "fs empty border title 'wait'");
+    cvy_free(script);
+}
+
+/* A cell that has no value is not there; the scale ends at the largest. */
+static void test_heat_has_cells_with_values_alone(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"0", "1"};
+    static const double value[] = {NAN, 3.0, 5.0, NAN};
+    const cvy_chart chart = {.kind = CVY_CHART_HEAT, .title = "t", .points = 2, .label = names, .rows = 2,
+                             .row = names, .value = value, .value_title = "MB"};
+    char *script = write_script(&chart);
+    assert_has(script, "$data << EOD\n-9 -9 0\n1 1 3\n0 0 5\nEOD\nset cbrange [0:5]\n");
+    cvy_free(script);
+}
+
+/* There are ten colours: the eleventh line is dashed, the eleventh area hatched. */
+static void test_series_beyond_the_colours_differ_otherwise(void **state)
+{
+    (void)state;
+    enum { SERIES = 12 };
+    static const char *const names[] = {"1", "2", "4"};
+    static const int cell[] = {0, 10, 11};
+    cvy_chart_series of[SERIES];
+    for (int i = 0; i < SERIES; i++) {
+        of[i] = (cvy_chart_series){.name = "s", .y = powers};
+    }
+    cvy_chart chart = make_lines(of, SERIES);
+    char *script = write_script(&chart);
+    assert_has(script, "using 1:11 with linespoints lw 2 dt 1 ");
+    assert_has(script, "using 1:12 with linespoints lw 2 dt 3 ");
+    cvy_free(script);
+    chart = (cvy_chart){.kind = CVY_CHART_REGIONS, .title = "t", .points = 3, .label = names, .series = SERIES,
+                        .of = of, .rows = 1, .row = names, .cell = cell};
+    script = write_script(&chart);
+    assert_has(script, "$data9 using 1:2:(0.47):(0.47) with boxxyerror lc rgb '#66A61E' fs solid 1.0 noborder");
+    assert_has(script, "$data10 using 1:2:(0.47):(0.47) with boxxyerror lc rgb '#0072B2' fs pattern 4 border");
     cvy_free(script);
 }
 
@@ -172,6 +229,35 @@ static void test_every_kind_is_drawn(void **state)
     cvy_free(svg[0]);
 }
 
+/* Two drawings on a page: no id of one is in the other, ink is the page's, and gnuplot's own words are gone. */
+static void test_drawings_of_a_page_share_no_ids(void **state)
+{
+    (void)state;
+    skip_without_gnuplot();
+    static const char *const rows[] = {"a row"};
+    const cvy_chart_series of[] = {{.name = "sent", .fill = CVY_FILL_HATCHED}};
+    const cvy_chart_span span[] = {{0, 0, 0.0, 6.0}};
+    const cvy_chart chart = {.kind = CVY_CHART_SPANS, .title = "a <title>", .series = 1, .of = of, .rows = 1,
+                             .row = rows, .spans = 1, .span = span};
+    const cvy_chart_frame frames[] = {{.in_page = true, .prefix = "c1w-"}, {.in_page = true, .prefix = "c1n-"}};
+    for (int i = 0; i < 2; i++) {
+        cvy_text text = {0};
+        assert_int_equal(cvy_chart_draw_in(&chart, &frames[i], &text), CVY_OK);
+        char *svg = cvy_text_take(&text);
+        assert_has(svg, "aria-label=\"a &lt;title&gt;\"");
+        assert_has(svg, i ? "id='c1n-gpPat1'" : "id='c1w-gpPat1'");
+        assert_has(svg, i ? "url(#c1n-gpPat1)" : "url(#c1w-gpPat1)");
+        assert_has(svg, "currentColor");
+        assert_null(strstr(svg, "id='gp"));
+        assert_null(strstr(svg, "#767676"));
+        assert_null(strstr(svg, "rgb(118"));
+        assert_null(strstr(svg, "<title>"));
+        assert_null(strstr(svg, "textbox"));
+        assert_null(strstr(svg, "id=\"convoy"));
+        cvy_free(svg);
+    }
+}
+
 static void test_without_gnuplot_a_line_says_so(void **state)
 {
     (void)state;
@@ -196,6 +282,10 @@ int main(void)
         cmocka_unit_test(test_words_stay_in_their_quotes),
         cmocka_unit_test(test_what_is_not_known_is_left_out),
         cmocka_unit_test(test_regions_have_the_first_row_on_top),
+        cmocka_unit_test(test_spans_lie_in_their_rows),
+        cmocka_unit_test(test_heat_has_cells_with_values_alone),
+        cmocka_unit_test(test_series_beyond_the_colours_differ_otherwise),
+        cmocka_unit_test(test_drawings_of_a_page_share_no_ids),
         cmocka_unit_test(test_markup_and_commands_are_shown),
         cmocka_unit_test(test_points_are_where_they_belong),
         cmocka_unit_test(test_every_kind_is_drawn),

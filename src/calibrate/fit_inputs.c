@@ -1,0 +1,48 @@
+/* What lines and nets see of a kernel, and what they are to say: its time beside the roofline of all of the peaks. */
+#include "calibrate/fit.h"
+
+#include <math.h>
+
+double cvy_fit_roof_s(const cvy_fit_device *device, const cvy_fit_sample *sample)
+{
+    return fmax(sample->flop / device->peak_flop_per_s, sample->bytes / device->memory_Bps);
+}
+
+double cvy_fit_target(const cvy_fit_device *device, const cvy_fit_sample *sample)
+{
+    return log(sample->seconds / cvy_fit_roof_s(device, sample));
+}
+
+void cvy_fit_inputs_find(const cvy_fit_sample *sample, int count, cvy_fit_inputs *inputs_out)
+{
+    cvy_fit_inputs *inputs = inputs_out;
+    inputs->count = 0;
+    for (int k = 0; k < CVY_KERNEL_FEATURES; k++) {
+        double sum = 0.0, squares = 0.0, low = INFINITY, high = -INFINITY;
+        for (int i = 0; i < count; i++) {
+            double value = sample[i].feature[k];
+            sum += value;
+            low = fmin(low, value);
+            high = fmax(high, value);
+        }
+        for (int i = 0; i < count; i++) {
+            squares += (sample[i].feature[k] - sum / count) * (sample[i].feature[k] - sum / count);
+        }
+        if (high > low) {
+            int at = inputs->count++;
+            inputs->feature[at] = k;
+            inputs->mean[at] = sum / count;
+            inputs->deviation[at] = sqrt(squares / count);
+            inputs->low[at] = low;
+            inputs->high[at] = high;
+        }
+    }
+}
+
+void cvy_fit_inputs_get(const cvy_fit_inputs *inputs, const cvy_fit_sample *sample, double *value_out)
+{
+    for (int i = 0; i < inputs->count; i++) {
+        double value = sample->feature[inputs->feature[i]], near = fmax(inputs->low[i], fmin(inputs->high[i], value));
+        value_out[i] = (near - inputs->mean[i]) / inputs->deviation[i];
+    }
+}
