@@ -27,16 +27,17 @@ typedef struct budget {
     double seconds;
     int rounds;
     double most_bytes, kernel_s; /* at the peak rate */
+    double most_between;         /* other memory between two runs */
     double most_message;
     cvy_measure_effort effort;
 } budget;
 
 static const budget budgets[] = {
-    [CLI_BUDGET_QUICK] = {60.0, 200, 32e6, 0.005, 16.8e6,
+    [CLI_BUDGET_QUICK] = {60.0, 200, 32e6, 0.005, 16.8e6, 16.8e6,
                           {.least_runs = 3, .most_runs = 9, .enough_s = 0.02, .median = true, .steady = 0.03}},
-    [CLI_BUDGET_NORMAL] = {300.0, 1000, 128e6, 0.02, 67.2e6,
+    [CLI_BUDGET_NORMAL] = {300.0, 1000, 128e6, 0.02, CVY_FARTHEST_BYTES, 67.2e6,
                            {.least_runs = 3, .most_runs = 21, .enough_s = 0.05, .median = true, .steady = 0.02}},
-    [CLI_BUDGET_FULL] = {1800.0, 5000, 512e6, 0.05, 268.5e6,
+    [CLI_BUDGET_FULL] = {1800.0, 5000, 512e6, 0.05, CVY_FARTHEST_BYTES, 268.5e6,
                          {.least_runs = 5, .most_runs = 41, .enough_s = 0.10, .median = true, .steady = 0.01}},
 };
 
@@ -50,6 +51,7 @@ typedef struct work {
     cvy_threads *bound;
     cvy_machine *base; /* of --machine; NULL */
     cvy_op *op;        /* of plans of --model */
+    double *distance;  /* of each of them */
     int ops;
     cli_progress progress;
     const volatile int *stop;
@@ -129,6 +131,8 @@ static cvy_status survey(work *w, cvy_journal *journal)
         .budget_s = w->options->calibrate.seconds > 0.0 ? w->options->calibrate.seconds : w->budget->seconds,
         .rounds = w->budget->rounds,
         .op = w->op,
+        .distance = w->distance,
+        .most_between = w->budget->most_between,
         .ops = w->ops,
         .journal = journal,
         .tell = tell,
@@ -226,7 +230,7 @@ static cvy_status prepare(work *w)
         CVY_REQUIRE(!w->options->model, CVY_ERR_INPUT, "--model: with --machine no kernels are measured");
         CVY_TRY(cvy_machine_open(w->options->plan.machine, &w->base));
     }
-    return cli_calibration_find_ops(w->options, find_block(w), &w->op, &w->ops);
+    return cli_calibration_find_ops(w->options, find_block(w), &w->op, &w->distance, &w->ops);
 }
 
 static cvy_status calibrate(work *w)
@@ -255,6 +259,7 @@ static cvy_status run_calibrate(const cli_command *command, int argc, char **arg
         cvy_places_clear(&w.places);
         cvy_machine_destroy(&w.base);
         cvy_free(w.op);
+    cvy_free(w.distance);
     }
     cvy_calibration_clear(&calibration);
     cvy_parsed_options_clear(&parsed);

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "cli/calibrate.h"
 #include "cli/ranks.h"
+#include "oracle/distance.h"
 #include "plan/distribution.h"
 #include "plan/plan.h"
 
@@ -12,8 +13,39 @@ typedef struct collection {
     const cvy_model *model;
     cvy_plan_options options; /* of all plans */
     cvy_op *op;
+    double *distance; /* of each of them */
     int ops;
 } collection;
+
+static cvy_status add_ops(collection *c, const cvy_schedule *s)
+{
+    size_t most = (size_t)c->ops + (size_t)s->steps + 1;
+    cvy_op *op = cvy_calloc(most, sizeof *op);
+    double *distance = cvy_calloc(most, sizeof *distance), *all = cvy_calloc(most, sizeof *all);
+    cvy_status status = op && distance && all ? cvy_schedule_distances(s, all) : CVY_ERR_MEMORY;
+    if (status == CVY_OK) {
+        for (int i = 0; i < c->ops; i++) {
+            op[i] = c->op[i];
+            distance[i] = c->distance[i];
+        }
+        for (int i = 0; i < s->steps; i++) {
+            if (s->step[i].op >= 0) {
+                distance[c->ops] = all[i];
+                op[c->ops++] = s->op[s->step[i].op];
+            }
+        }
+        cvy_free(c->op);
+        cvy_free(c->distance);
+        c->op = op;
+        c->distance = distance;
+        op = NULL;
+        distance = NULL;
+    }
+    cvy_free(op);
+    cvy_free(distance);
+    cvy_free(all);
+    return status;
+}
 
 static cvy_status add_plan(collection *c, const cvy_distribution *distribution, int rank)
 {
@@ -26,20 +58,9 @@ static cvy_status add_plan(collection *c, const cvy_distribution *distribution, 
                                                .norm_axes = CVY_AXIS_SPACE};
     }
     CVY_TRY(cvy_plan_create(c->model, &options, &plan));
-    const cvy_schedule *s = &plan->schedule[CVY_SCHEDULE_TRAIN];
-    cvy_op *all = cvy_calloc((size_t)c->ops + (size_t)s->steps + 1, sizeof *all);
-    if (all) {
-        memcpy(all, c->op, (size_t)c->ops * sizeof *all);
-        cvy_free(c->op);
-        c->op = all;
-        for (int i = 0; i < s->steps; i++) {
-            if (s->step[i].op >= 0) {
-                all[c->ops++] = s->op[s->step[i].op];
-            }
-        }
-    }
+    cvy_status status = add_ops(c, &plan->schedule[CVY_SCHEDULE_TRAIN]);
     cvy_plan_destroy(&plan);
-    return all ? CVY_OK : CVY_ERR_MEMORY;
+    return status;
 }
 
 /* Of a strategy over the ranks that measure: each may have shares, or layers, of its own. */
@@ -76,7 +97,8 @@ static cvy_status add_strategies(collection *c, const char *given)
     return status;
 }
 
-cvy_status cli_calibration_find_ops(const cli_options *options, int block, cvy_op **op_out, int *ops_out)
+cvy_status cli_calibration_find_ops(const cli_options *options, int block, cvy_op **op_out, double **distance_out,
+                                    int *ops_out)
 {
     cvy_model *model = NULL;
     collection c = {.options = {.batch = options->train.batch, .dtype = CVY_F32, .training = true, .train_only = true,
@@ -92,10 +114,13 @@ cvy_status cli_calibration_find_ops(const cli_options *options, int block, cvy_o
     c.model = model;
     CVY_TRY_GOTO(status, done, strategies ? add_strategies(&c, strategies) : add_plan(&c, NULL, 0));
     *op_out = c.op;
+    *distance_out = c.distance;
     *ops_out = c.ops;
     c.op = NULL;
+    c.distance = NULL;
 done:
     cvy_free(c.op);
+    cvy_free(c.distance);
     cvy_model_destroy(&model);
     return status;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "oracle/distance.h"
 #include "oracle/estimate_internal.h"
 
 /* Give an array room for more; what was in it is lost. */
@@ -207,12 +208,29 @@ static double find_lockstep(const cvy_pricing *pricing)
     return 1.0 + fmax(0.0, machine->execution.lockstep - 1.0) * others;
 }
 
+/* Where nobody looks at them, they are not asked for. */
+static cvy_status find_distances(cvy_oracle *o, const cvy_schedule *s)
+{
+    void *room = o->distance;
+    cvy_status status = make_room(&room, &o->distances, s->steps, sizeof *o->distance);
+    o->distance = room;
+    CVY_TRY(status);
+    if (cvy_compute_sees_distances(o->compute)) {
+        return cvy_schedule_distances(s, o->distance);
+    }
+    for (int i = 0; i < s->steps; i++) {
+        o->distance[i] = 0.0;
+    }
+    return CVY_OK;
+}
+
 static void price_kernel(const cvy_pricing *pricing, double lockstep, cvy_step *step, cvy_priced_rank *rank)
 {
     const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
     const cvy_op *op = &s->op[step->op];
     double slices = step->layer >= 0 ? (double)cvy_distribution_slices(pricing->distribution, step->layer) : 1.0;
-    cvy_compute_estimate estimate = cvy_compute_estimate_op(pricing->oracle->compute, op, slices);
+    cvy_compute_estimate estimate = cvy_compute_estimate_op(pricing->oracle->compute, op, slices,
+                                                            pricing->oracle->distance[step - s->step]);
     step->estimate_s = estimate.seconds * lockstep;
     step->estimate_error = estimate.error;
     rank->compute_s += step->estimate_s * rank->times[step - s->step];
@@ -229,6 +247,7 @@ cvy_status cvy_price_steps(cvy_pricing *pricing, cvy_priced_rank *rank)
     o->burst_s = room;
     CVY_TRY(status);
     CVY_TRY(count_tensors(o, s));
+    CVY_TRY(find_distances(o, s));
     for (int i = 0; i < s->steps; i++) {
         cvy_step *step = &s->step[i];
         o->burst_s[i] = 0.0;
