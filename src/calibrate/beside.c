@@ -233,7 +233,8 @@ cvy_status cvy_beside_fill(const cvy_beside *beside, const char *date, cvy_machi
     snprintf(rounds, sizeof rounds, "%d rounds of %.0f ms of work, %s", beside->rounds, 1e3 * round_s, date);
     snprintf(exchanges, sizeof exchanges, "an all-reduce that makes progress each %.0f ms, %s", 1e3 * piece_s, date);
     CVY_TRY(fill(&m->device.spread, beside->spread, rounds, m));
-    CVY_TRY(fill(&m->execution.lockstep, beside->lockstep, rounds, m));
+    double lockstep = beside->lockstep / (1.0 + m->device.interruptions); /* which kernels have already */
+    CVY_TRY(fill(&m->execution.lockstep, fmax(1.0, lockstep), rounds, m));
     if (beside->exchange_slowdown > 0.0) {
         m->execution.overlap = true; /* as convoy train does */
         CVY_TRY(fill(&m->execution.exchange_slowdown, beside->exchange_slowdown, exchanges, m));

@@ -164,7 +164,7 @@ static cvy_status add_rule(const cvy_calibration *c, const cvy_efficiency *rule,
     return set_sources(m, figures, 3);
 }
 
-static cvy_status add_rules(const cvy_calibration *c, cvy_machine *m)
+cvy_status cvy_calibration_add_rules(const cvy_calibration *c, cvy_machine *m)
 {
     for (int i = 0; i < c->fits; i++) {
         const cvy_fit *fit = &c->fit[i];
@@ -198,7 +198,7 @@ cvy_status cvy_calibration_make_machine(const cvy_calibration *calibration, cons
     CVY_TRY_GOTO(status, done, cvy_machine_keep(m, name, &m->name));
     CVY_TRY_GOTO(status, done, cvy_machine_keep(m, summary, &m->summary));
     CVY_TRY_GOTO(status, done, fill_device(c, m));
-    CVY_TRY_GOTO(status, done, add_rules(c, m));
+    CVY_TRY_GOTO(status, done, cvy_calibration_add_rules(c, m));
     if (c->network.curves > 0) {
         CVY_TRY_GOTO(status, done, cvy_network_fill(&c->network, c->date, m));
     }

@@ -56,6 +56,9 @@ cvy_status cvy_calibration_fit(cvy_calibration *calibration);
 cvy_status cvy_calibration_make_machine(const cvy_calibration *calibration, const char *name,
                                         cvy_machine **machine_out);
 
+/** Write the shares of the peaks that kernels reach, and how far off they are, behind a machine's rules. */
+cvy_status cvy_calibration_add_rules(const cvy_calibration *calibration, cvy_machine *machine);
+
 /** Whether a file may be written: there is none, or it is a calibration's own. @retval CVY_ERR_INPUT it is not */
 cvy_status cvy_calibration_check_target(const char *path);
 
@@ -75,6 +78,15 @@ cvy_status cvy_calibration_save(const cvy_calibration *calibration, const char *
  * @retval CVY_ERR_IO, CVY_ERR_MEMORY
  */
 cvy_status cvy_calibration_extend(const cvy_calibration *calibration, cvy_machine *machine, const char *path);
+
+/**
+ * Write a machine again, with the kernels of the survey and what was fitted to them in place of what it said of kernels:
+ * peaks, links and all else stay.
+ *
+ * @param[in,out] machine  of which the survey is
+ * @retval CVY_ERR_IO, CVY_ERR_MEMORY
+ */
+cvy_status cvy_calibration_replace(const cvy_calibration *calibration, cvy_machine *machine, const char *path);
 
 /** Release and empty. */
 void cvy_calibration_clear(cvy_calibration *calibration);

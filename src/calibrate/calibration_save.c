@@ -1,4 +1,5 @@
 /* The files of a calibration. A comment in the first line of the machine file says whose it is. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +216,41 @@ cvy_status cvy_calibration_extend(const cvy_calibration *calibration, cvy_machin
     }
     CVY_TRY_GOTO(status, done, cvy_beside_fill(&c->beside, c->date, machine));
     status = put_machine(c, path, machine);
+done:
+    clear_target(&t);
+    return status;
+}
+
+/* No rule, table or predictor is left, nor where their figures came from. */
+static void forget_kernels(cvy_machine *m)
+{
+    size_t first = offsetof(cvy_machine, device) + offsetof(cvy_device, efficiency);
+    int left = 0;
+    for (int i = 0; i < m->sources; i++) {
+        size_t offset = m->source[i].offset;
+        if (offset < first || offset >= first + sizeof m->device.efficiency) {
+            m->source[left++] = m->source[i];
+        }
+    }
+    m->sources = left;
+    m->device.efficiencies = 0;
+    memset(m->device.kernel_table, 0, sizeof m->device.kernel_table);
+    memset(m->device.predictor, 0, sizeof m->device.predictor);
+    m->execution.release = NULL; /* of rules that are gone */
+}
+
+cvy_status cvy_calibration_replace(const cvy_calibration *calibration, cvy_machine *machine, const char *path)
+{
+    target t = {.path = path};
+    cvy_status status;
+    CVY_TRY_GOTO(status, done, find_target(path, &t));
+    forget_kernels(machine);
+    CVY_TRY_GOTO(status, done, cvy_machine_keep(machine, t.name, &machine->name));
+    CVY_TRY_GOTO(status, done, cvy_calibration_add_rules(calibration, machine));
+    CVY_TRY_GOTO(status, done, cvy_folder_create(t.folder, CVY_ERR_IO));
+    CVY_TRY_GOTO(status, done, put_table(calibration, &t, machine));
+    CVY_TRY_GOTO(status, done, put_predictors(calibration, &t, machine));
+    status = put_machine(calibration, path, machine);
 done:
     clear_target(&t);
     return status;

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "calibrate/calibration.h"
+#include "calibrate/import.h"
 #include "cli/calibrate.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
@@ -205,7 +206,10 @@ static cvy_status measure(work *w)
 static cvy_status write_down(work *w)
 {
     char noise[CVY_NOISE_TEXT];
-    if (w->base) {
+    if (w->options->calibrate.import) {
+        CVY_TRY(cvy_calibration_fit(w->calibration));
+        CVY_TRY(cvy_calibration_replace(w->calibration, w->base, w->path));
+    } else if (w->base) {
         CVY_TRY(cvy_calibration_extend(w->calibration, w->base, w->path));
     } else {
         CVY_TRY(cvy_calibration_fit(w->calibration));
@@ -218,6 +222,21 @@ static cvy_status write_down(work *w)
                             : cli_calibration_print(w->calibration, w->path);
 }
 
+/* Kernels of another device, whose peaks are those of --machine. */
+static cvy_status import(work *w)
+{
+    const cvy_device *d = &w->base->device;
+    cvy_calibration *c = w->calibration;
+    CVY_REQUIRE(cli_ranks_count() == 1, CVY_ERR_INPUT, "--import: one rank reads it, found %d", cli_ranks_count());
+    CVY_REQUIRE(d->peak_flop_per_s[CVY_PRECISION_FP32] > 0.0 && d->memory_Bps > 0.0, CVY_ERR_INPUT,
+                "--machine %s: its peak in fp32 and its memory-bandwidth must be known", w->options->plan.machine);
+    c->peaks = (cvy_peaks){.flop_per_s = d->peak_flop_per_s[CVY_PRECISION_FP32], .memory_Bps = d->memory_Bps,
+                           .launch_s = d->launch_s};
+    c->host = (cvy_topology){.cores = d->cores, .vector_bits = d->vector_bits, .memory_bytes = d->memory_bytes};
+    snprintf(c->host.processor, sizeof c->host.processor, "%s", d->name);
+    return cvy_import_kernels(w->options->calibrate.import, &c->survey);
+}
+
 static cvy_status prepare(work *w)
 {
     time_t now = time(NULL);
@@ -226,9 +245,14 @@ static cvy_status prepare(work *w)
     cvy_topology_get(&w->calibration->host);
     CVY_TRY(cvy_backend_chain_find(w->options->train.backend, &w->chain));
     CVY_TRY(find_paths(w));
+    CVY_REQUIRE(!w->options->calibrate.import || w->options->plan.machine, CVY_ERR_INPUT, "--import: --machine has to "
+                "say what the kernels were measured on: a file, or a name such as dgx1-v100");
     if (w->options->plan.machine) {
         CVY_REQUIRE(!w->options->model, CVY_ERR_INPUT, "--model: with --machine no kernels are measured");
         CVY_TRY(cvy_machine_open(w->options->plan.machine, &w->base));
+    }
+    if (w->options->calibrate.import) {
+        return import(w);
     }
     return cli_calibration_find_ops(w->options, find_block(w), &w->op, &w->distance, &w->ops);
 }
@@ -237,7 +261,7 @@ static cvy_status calibrate(work *w)
 {
     CVY_TRY(cli_ranks_agree(prepare(w)));
     CVY_TRY(take_threads(w));
-    CVY_TRY(measure(w));
+    CVY_TRY(w->options->calibrate.import ? CVY_OK : measure(w));
     CVY_TRY(cli_ranks_agree(cli_ranks_speak() ? write_down(w) : CVY_OK));
     (void)unlink(w->journal); /* what it held is in the table of kernels */
     return CVY_OK;
@@ -259,7 +283,7 @@ static cvy_status run_calibrate(const cli_command *command, int argc, char **arg
         cvy_places_clear(&w.places);
         cvy_machine_destroy(&w.base);
         cvy_free(w.op);
-    cvy_free(w.distance);
+        cvy_free(w.distance);
     }
     cvy_calibration_clear(&calibration);
     cvy_parsed_options_clear(&parsed);
@@ -274,6 +298,7 @@ const cli_command cli_calibrate = {
     .examples = "  convoy calibrate -o here.yaml --budget quick\n"
                 "  convoy calibrate -o here.yaml --model resnet50 --batch 32\n"
                 "  mpiexec -n 2 --bind-to none convoy calibrate -o two.yaml\n"
+                "  convoy calibrate --import v100.csv --machine dgx1-v100 -o mine.yaml\n"
                 "  mpiexec -n 8 convoy calibrate --machine two.yaml -o eight.yaml\n"
                 "  convoy plan resnet50 --machine here.yaml\n",
     .on_all_ranks = true,

@@ -259,6 +259,8 @@ static const row rows[] = {
                                          "ranks that measure; of several, joined by ';', each")}},
     {CLI_CALIBRATE, {MACHINE, .help = "Machine whose device this is, by name or a file: its peaks and kernels stay, "
                                       "and only what is between the ranks is measured"}},
+    {CLI_CALIBRATE, {TEXT("import", calibrate.import, "FILE", "Take the kernels of a CSV that were measured elsewhere, "
+                          "on the device of --machine, and fit what predicts others to them")}},
     {CLI_CALIBRATE, {CHOICE("budget", calibrate.budget, budgets, "NAME", "How long to measure: quick, normal or full, "
                             "about 1, 5 or 30 minutes")}},
     {CLI_CALIBRATE, {REAL("seconds", calibrate.seconds, 0, 1e6, "Measure kernels for X seconds, whatever --budget "
