@@ -188,8 +188,8 @@ static void test_reserved_memory_counts(void **state)
 
 /*
  * A process that computes on CPUs has its batches where its tensors lie: three, of 8 images of 28 x 28 floats and 8
- * classes, which take 64 bytes. The largest reduce-scatter is of the second convolution's output, 8 x 50 x 8 x 8 floats:
- * the library sums in a copy, and takes in the half of the other rank.
+ * classes, which take 64 bytes. The largest reduce-scatter is of the second convolution's output, 8 x 50 x 8 x 8
+ * floats: the library sums in a copy, and takes in the half of the other rank.
  */
 static void test_memory_of_a_process(void **state)
 {
