@@ -112,8 +112,8 @@ static int64_t count_redundant(const cvy_pricing *pricing, const cvy_priced_rank
 
 /*
  * What the library of messages takes beside the buffers that it is given. A reduce-scatter is summed by way of a copy
- * of the whole, and what comes in of a share (Open MPI's ring). All-reduces go in pieces of half a megabyte; all-gathers
- * and messages lie where they go. The C library keeps what it gave once, so the largest counts.
+ * of the whole, and what comes in of a share (Open MPI's ring). All-reduces go in pieces of half a megabyte;
+ * all-gathers and messages lie where they go. The C library keeps what it gave once, so the largest counts.
  */
 static int64_t count_messages(const cvy_strategy *strategy, const cvy_schedule *s)
 {
