@@ -12,7 +12,8 @@
 /** A measured kernel, as fits see it. */
 typedef struct cvy_fit_sample {
     double flop, bytes, seconds;
-    int shape; /**< samples of one shape are held out together */
+    int kernel; /**< as cvy_op_kernel() says; CVY_ANY: all features may matter */
+    int shape;  /**< samples of one shape are held out together */
     double feature[CVY_KERNEL_FEATURES];
 } cvy_fit_sample;
 
@@ -26,7 +27,7 @@ typedef struct cvy_fit_shares {
     double peak, bandwidth;
 } cvy_fit_shares;
 
-/** Features that differ among samples, and how they are made alike: (feature - mean) / deviation. */
+/** Features that matter and differ among samples, and how they are made alike: (feature - mean) / deviation. */
 typedef struct cvy_fit_inputs {
     int count;
     int feature[CVY_KERNEL_FEATURES];
@@ -112,7 +113,7 @@ double cvy_fit_roof_s(const cvy_fit_device *device, const cvy_fit_sample *sample
 /** What nets and lines are fitted to: ln(t / roofline). */
 double cvy_fit_target(const cvy_fit_device *device, const cvy_fit_sample *sample);
 
-/** Find the features that differ, their means and deviations. Cannot fail. */
+/** Find the features that differ and may matter, their means and deviations. Cannot fail. */
 void cvy_fit_inputs_find(const cvy_fit_sample *sample, int count, cvy_fit_inputs *inputs_out);
 
 /**

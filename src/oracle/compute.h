@@ -71,10 +71,13 @@ double cvy_compute_op_bytes(const cvy_compute *compute, const cvy_op *op);
 double cvy_compute_element_bytes(const cvy_compute *compute);
 
 /** What predictors may look at, and the most inputs that one has. */
-enum { CVY_KERNEL_FEATURES = 14, CVY_PREDICTOR_MAX_INPUTS = 32 };
+enum { CVY_KERNEL_FEATURES = 21, CVY_PREDICTOR_MAX_INPUTS = 32 };
 
 /** "n", "c", …, "is-3x3": the names in files. Cannot fail. @param[in] feature below CVY_KERNEL_FEATURES */
 const char *cvy_kernel_feature_name(int feature);
+
+/** Whether the time of a kernel may depend on a feature: of what goes element by element, shapes say nothing. */
+bool cvy_kernel_feature_matters(int kernel, int feature);
 
 /** The features of an op whose flop and bytes are given. @param[out] feature_out CVY_KERNEL_FEATURES numbers */
 void cvy_kernel_get_features(const cvy_op *op, double flop, double bytes, double *feature_out);
