@@ -41,8 +41,8 @@ typedef struct cvy_fit_line {
     double weight[CVY_KERNEL_FEATURES], bias;
 } cvy_fit_line;
 
-/** Nets of an ensemble, and layers of each. */
-enum { CVY_FIT_NETS = 4, CVY_FIT_NET_LAYERS = 3 };
+/** Nets of an ensemble, layers of each, and samples below which none is trained. */
+enum { CVY_FIT_NETS = 4, CVY_FIT_NET_LAYERS = 3, CVY_FIT_NETS_LEAST = 24 };
 
 /** An ensemble: the median of what its nets say of ln(t / roofline of the peaks). Starts from {0}. */
 typedef struct cvy_fit_nets {
@@ -95,8 +95,8 @@ void cvy_fit_make_sample(const cvy_op *op, double seconds, int shape, cvy_fit_sa
 /**
  * Fit all ways to samples of one kind and pass, and score each.
  *
- * A line and an ensemble need twice as many samples as they have inputs; where there are fewer their score says nothing
- * (0 samples).
+ * A line needs as many samples as it has inputs, an ensemble CVY_FIT_NETS_LEAST; where there are fewer the score says
+ * nothing (0 samples).
  *
  * @param[in]  count    at least CVY_FIT_LEAST
  * @param[out] fit_out  but for kernel and pass, which the caller knows; released with cvy_fit_clear()
@@ -130,7 +130,7 @@ cvy_status cvy_fit_shares_find(const cvy_fit_sample *sample, int count, const cv
 /** Seconds by shares of the peaks: max(flop / (peak share), bytes / (bandwidth share)) + launch. */
 double cvy_fit_shares_estimate(const cvy_fit_shares *shares, const cvy_fit_device *device, double flop, double bytes);
 
-/** Fit the line. @retval CVY_ERR_INFEASIBLE fewer samples than twice the inputs @retval CVY_ERR_MEMORY */
+/** Fit the line. @retval CVY_ERR_INFEASIBLE fewer samples than inputs @retval CVY_ERR_MEMORY */
 cvy_status cvy_fit_line_find(const cvy_fit_sample *sample, int count, const cvy_fit_device *device,
                              cvy_fit_line *line_out);
 
@@ -148,7 +148,7 @@ double cvy_fit_neighbours_estimate(const cvy_fit_sample *known, int count, const
  *
  * @param[in]  nets      1 to CVY_FIT_NETS
  * @param[out] nets_out  released with cvy_fit_nets_clear()
- * @retval CVY_ERR_INFEASIBLE fewer samples than twice the inputs
+ * @retval CVY_ERR_INFEASIBLE fewer than CVY_FIT_NETS_LEAST samples, or all are alike
  * @retval CVY_ERR_MEMORY
  */
 cvy_status cvy_fit_nets_find(const cvy_fit_sample *sample, int count, const cvy_fit_device *device, int nets,

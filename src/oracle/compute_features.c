@@ -1,7 +1,7 @@
 /*
  * What predictors look at: an op becomes numbers, most of them logarithms of sizes, so that a time that goes as a power
- * of each is a line. Inputs as spec/scaling-model.md 1.4, and what kernels of vectors and caches depend on: the bytes of
- * each operand, which may fit a cache where all of them do not; channels that the last block of a format wastes; the
+ * of each is a line. Inputs as spec/scaling-model.md 1.4, and what kernels of vectors and caches depend on: the bytes
+ * of each operand, which may fit a cache where all of them do not; channels that the last block of a format wastes; the
  * length of a row, over which inner loops run.
  */
 #include <math.h>
