@@ -10,7 +10,7 @@
 
 /* What is known of an op, before it is made into features. */
 typedef struct sizes {
-    double n, c, f, groups, input, output, kernel, stride, flop, bytes;
+    double n, c, f, groups, input, output, kernel, stride, flop, bytes, distance;
     double input_bytes, output_bytes, weight_bytes, row, block;
     bool relu;
 } sizes;
@@ -29,6 +29,7 @@ static double get_flop(const sizes *s) { return log2(fmax(s->flop, 1.0)); }
 static double get_bytes(const sizes *s) { return log2(fmax(s->bytes, 1.0)); }
 static double get_columns(const sizes *s) { return log2(s->n * s->output); }
 static double get_depth(const sizes *s) { return log2(s->c / s->groups * s->kernel); }
+static double get_distance(const sizes *s) { return log2(fmax(s->distance, 1.0)); }
 static double is_1(const sizes *s) { return s->kernel == 1.0; }
 static double is_9(const sizes *s) { return s->kernel == 9.0; }
 static double get_input_bytes(const sizes *s) { return log2(fmax(s->input_bytes, 1.0)); }
@@ -69,6 +70,7 @@ static const struct {
     {"depth", get_depth, OF_WINDOWS},
     {"is-1x1", is_1, OF_WINDOWS},
     {"is-3x3", is_9, OF_WINDOWS},
+    {"distance", get_distance, OF_ALL},
     {"input-bytes", get_input_bytes, OF_ALL},
     {"output-bytes", get_output_bytes, OF_ALL},
     {"weight-bytes", get_weight_bytes, OF_WINDOWS},
@@ -166,9 +168,10 @@ static sizes measure_op(const cvy_op *op, double flop, double bytes)
 
 const char *cvy_kernel_feature_name(int feature) { return features[feature].name; }
 
-void cvy_kernel_get_features(const cvy_op *op, double flop, double bytes, double *feature_out)
+void cvy_kernel_get_features(const cvy_op *op, double flop, double bytes, double distance_bytes, double *feature_out)
 {
     sizes s = measure_op(op, flop, bytes);
+    s.distance = fmin(fmax(distance_bytes, bytes), CVY_FARTHEST_BYTES);
     for (int i = 0; i < CVY_KERNEL_FEATURES; i++) {
         feature_out[i] = features[i].get(&s);
     }
