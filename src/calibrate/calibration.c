@@ -139,10 +139,11 @@ static cvy_status fill_device(const cvy_calibration *c, cvy_machine *m)
     d->peak_flop_per_s[CVY_PRECISION_FP32] = c->peaks.flop_per_s;
     d->memory_Bps = c->peaks.memory_Bps;
     d->launch_s = c->peaks.launch_s;
+    d->first_touch_Bps = c->peaks.first_touch_Bps;
     d->interruptions = cvy_round_figure(c->survey.interruptions);
     d->spread = cvy_round_figure(c->survey.noise.spread / 1.349); /* quartiles of a normal distribution: 1.349 apart */
     const figure figures[] = {{&d->cores, looked},          {&d->vector_bits, looked},   {&d->memory_bytes, looked},
-                              {&d->memory_Bps, measured},   {&d->launch_s, measured},    {&d->spread, spread},
+                              {&d->memory_Bps, measured},  {&d->first_touch_Bps, measured},   {&d->launch_s, measured},    {&d->spread, spread},
                               {&d->interruptions, measured}, {&d->peak_flop_per_s[CVY_PRECISION_FP32], measured}};
     return set_sources(m, figures, (int)(sizeof figures / sizeof figures[0]));
 }
@@ -216,6 +217,7 @@ cvy_status cvy_calibration_make_machine(const cvy_calibration *calibration, cons
         CVY_TRY_GOTO(status, done, cvy_network_fill(&c->network, c->date, m));
     }
     CVY_TRY_GOTO(status, done, cvy_beside_fill(&c->beside, c->date, m));
+    CVY_TRY_GOTO(status, done, cvy_input_fill(&c->input, c->date, m));
     *machine_out = m;
     m = NULL;
 done:

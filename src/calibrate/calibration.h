@@ -8,6 +8,7 @@
 #include "base/topology.h"
 #include "calibrate/beside.h"
 #include "calibrate/fit.h"
+#include "calibrate/input.h"
 #include "calibrate/network.h"
 #include "calibrate/peaks.h"
 #include "calibrate/survey.h"
@@ -29,6 +30,7 @@ typedef struct cvy_calibration {
     cvy_fit_score rest;        /**< of these shares, over all that was measured */
     int64_t process_bytes;     /**< resident set of a process that computes, without tensors; 0: unknown */
     cvy_network_profile network; /**< without curves where one rank measured alone */
+    cvy_input_rates input;     /**< without rates where they were not measured */
     cvy_beside beside;         /**< without rounds where it was not measured */
 } cvy_calibration;
 
@@ -81,8 +83,8 @@ cvy_status cvy_calibration_save(const cvy_calibration *calibration, const char *
 cvy_status cvy_calibration_extend(const cvy_calibration *calibration, cvy_machine *machine, const char *path);
 
 /**
- * Write a machine again, with the kernels of the survey and what was fitted to them in place of what it said of kernels:
- * peaks, links and all else stay.
+ * Write a machine again, with the kernels of the survey and what was fitted to them in place of what it said of
+ * kernels: peaks, links and all else stay.
  *
  * @param[in,out] machine  of which the survey is
  * @retval CVY_ERR_IO, CVY_ERR_MEMORY

@@ -79,9 +79,9 @@ static cvy_status find_columns(reader *r)
 
 /* ---- a row ---- */
 
-static bool has_cell(const reader *r, int row, int column)
+static bool has_cell(const reader *r, int row, int place)
 {
-    return column >= 0 && *cvy_csv_cell(r->csv, row, column);
+    return place >= 0 && *cvy_csv_cell(r->csv, row, place);
 }
 
 static cvy_status read_numbers(const reader *r, int row, int64_t number[COLUMNS])
@@ -173,7 +173,7 @@ static cvy_status read_row(reader *r, int row, cvy_kernel_survey_row *out)
 {
     int64_t number[COLUMNS];
     cvy_drawn_shape shape = {.input = CVY_FORMAT_PLAIN, .output = CVY_FORMAT_PLAIN};
-    cvy_op_pass pass;
+    cvy_op_pass pass = CVY_PASS_FORWARD;
     CVY_TRY(find_kind(r, row, &shape.op.kind));
     CVY_TRY(find_pass(r, row, &pass));
     CVY_TRY(read_numbers(r, row, number));

@@ -3,6 +3,7 @@
  * journal beside it until the file is written, so that a calibration that was stopped goes on.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -192,6 +193,9 @@ static cvy_status measure(work *w)
 {
     cvy_status status = w->base ? CVY_OK : measure_kernels(w);
     status = status == CVY_OK ? measure_network(w) : status;
+    if (status == CVY_OK && !w->base) {
+        status = cli_ranks_agree(cvy_input_measure(w->journal, &w->calibration->input));
+    }
     if (status == CVY_OK) {
         status = cvy_beside_measure(w->options->train.comm, &w->chain, &w->calibration->network,
                                     &w->calibration->beside);
@@ -235,7 +239,12 @@ static cvy_status import(work *w)
                            .launch_s = d->launch_s};
     c->host = (cvy_topology){.cores = d->cores, .vector_bits = d->vector_bits, .memory_bytes = d->memory_bytes};
     snprintf(c->host.processor, sizeof c->host.processor, "%s", d->name);
-    return cvy_import_kernels(w->options->calibrate.import, &c->survey);
+    CVY_TRY(cvy_import_kernels(w->options->calibrate.import, &c->survey));
+    for (int i = 0; i < c->survey.rows; i++) { /* no launch takes longer than the shortest kernel */
+        c->peaks.launch_s = fmin(c->peaks.launch_s, c->survey.row[i].time.seconds);
+    }
+    w->base->device.launch_s = cvy_round_figure(c->peaks.launch_s);
+    return CVY_OK;
 }
 
 static cvy_status prepare(work *w)
@@ -244,6 +253,7 @@ static cvy_status prepare(work *w)
     struct tm day;
     strftime(w->calibration->date, sizeof w->calibration->date, "%Y-%m-%d", localtime_r(&now, &day));
     cvy_topology_get(&w->calibration->host);
+    w->calibration->input.startup_s = cvy_input_find_startup_s();
     CVY_TRY(cvy_backend_chain_find(w->options->train.backend, &w->chain));
     CVY_TRY(find_paths(w));
     CVY_REQUIRE(!w->options->calibrate.import || w->options->plan.machine, CVY_ERR_INPUT, "--import: --machine has to "

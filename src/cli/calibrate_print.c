@@ -102,6 +102,16 @@ static void print_network(const cvy_network_profile *n)
     }
 }
 
+static void print_input(const cvy_input_rates *input)
+{
+    char rate[2][CVY_UNIT_TEXT];
+    if (input->read_Bps > 0.0) {
+        printf("\ninput            files at %s/s, samples at %s/s a thread; %.2f s from start to plan\n",
+               cvy_print_bytes(input->read_Bps, rate[0]), cvy_print_bytes(input->decode_Bps, rate[1]),
+               input->startup_s);
+    }
+}
+
 /* What ranks do to each other, and an exchange to computing. */
 static void print_beside(const cvy_beside *b)
 {
@@ -124,6 +134,7 @@ cvy_status cli_calibration_print(const cvy_calibration *c, const char *path)
     }
     print_network(&c->network);
     print_beside(&c->beside);
+    print_input(&c->input);
     printf("\nwritten to %s; convoy plan MODEL --machine %s plans for it\n", path, path);
     return CVY_OK;
 }
@@ -189,12 +200,14 @@ cvy_status cli_calibration_print_json(const cvy_calibration *c, const char *path
                                cli_json_number(c->beside.lockstep), "spread", cli_json_number(c->beside.spread),
                                "exchange_slowdown", cli_json_number(c->beside.exchange_slowdown), "compute_slowdown",
                                cli_json_number(c->beside.compute_slowdown));
+    json_t *input = json_pack("{s:o, s:o, s:o}", "read_Bps", cli_json_number(c->input.read_Bps), "decode_Bps",
+                              cli_json_number(c->input.decode_Bps), "startup_s", cli_json_number(c->input.startup_s));
     return cli_json_print(json_pack(
-        "{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:o}", "file", path,
+        "{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "file", path,
         "processor", c->host.processor, "cores", c->host.cores, "threads", c->threads, "peak_flop_per_s",
         cli_json_number(c->peaks.flop_per_s), "memory_Bps", cli_json_number(c->peaks.memory_Bps), "launch_s",
         cli_json_number(c->peaks.launch_s), "first_touch_Bps", cli_json_number(c->peaks.first_touch_Bps), "kernels",
         s->rows, "rounds", s->rounds, "refused", s->refused, "spent_s", cli_json_number(s->spent_s), "noise", probes,
         "network", network, "bucket_bytes", (json_int_t)c->network.bucket_bytes, "burst_bytes",
-        (json_int_t)c->network.burst_bytes, "beside", beside, "fits", fits));
+        (json_int_t)c->network.burst_bytes, "beside", beside, "input", input, "fits", fits));
 }

@@ -117,6 +117,8 @@ static const cvy_machine_field device_fields[] = {
      .minimum = 1, .maximum = 1e15, .help = "its memory, as 16 GiB"},
     {.key = "memory-bandwidth", .type = BANDWIDTH_FIELD, .offset = offsetof(cvy_device, memory_Bps), .required = true,
      .help = "that of its memory, as 900 GB/s"},
+    {.key = "first-touch", .type = BANDWIDTH_FIELD, .offset = offsetof(cvy_device, first_touch_Bps),
+     .help = "how fast new memory becomes usable"},
     {.key = "launch", .type = TIME_FIELD, .offset = offsetof(cvy_device, launch_s),
      .help = "the least time of a kernel"},
     {.key = "slice-floor", .type = CVY_MACHINE_REAL, .maximum = 1, .offset = offsetof(cvy_device, slice_floor),
@@ -197,6 +199,8 @@ static const cvy_machine_field storage_fields[] = {
      .help = "what one node reads"},
     {.key = "total", .type = BANDWIDTH_FIELD, .offset = offsetof(cvy_storage, total_Bps),
      .help = "what all nodes together read"},
+    {.key = "decode", .type = BANDWIDTH_FIELD, .offset = offsetof(cvy_storage, decode_Bps),
+     .help = "the bytes of samples that one thread makes"},
     {0},
 };
 
@@ -229,6 +233,8 @@ static const cvy_machine_field execution_fields[] = {
      .offset = offsetof(cvy_execution, exchange_slowdown), .help = "how much longer exchanges take beside computing"},
     {.key = "compute-slowdown", .type = CVY_MACHINE_REAL, .minimum = 1, .maximum = 1000, .value = 1,
      .offset = offsetof(cvy_execution, compute_slowdown), .help = "how much longer computing takes beside exchanges"},
+    {.key = "startup", .type = TIME_FIELD, .offset = offsetof(cvy_execution, startup_s),
+     .help = "the time from the start of a process to its first plan"},
     {.key = "lockstep", .type = CVY_MACHINE_REAL, .minimum = 1, .maximum = 1000, .value = 1,
      .offset = offsetof(cvy_execution, lockstep), .help = "how much longer kernels take while all devices compute"},
     {.key = "host-halos", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, host_halos),

@@ -9,6 +9,7 @@
 
 #include "calibrate/import.h"
 #include "folder.h"
+#include "oracle/compute.h"
 #include "plan/plan.h"
 
 static cvy_status import(const char *folder, const char *text, cvy_kernel_survey *survey)
@@ -63,7 +64,7 @@ static void test_a_plan_finds_them(void **state)
     int found = 0;
     for (int i = 0; i < schedule->steps; i++) {
         const cvy_step *step = &schedule->step[i];
-        found += step->op >= 0 && cvy_op_hash(&schedule->op[step->op]) == cvy_op_hash(&s.row[0].op);
+        found += step->op >= 0 && cvy_kernel_key(&schedule->op[step->op]) == cvy_kernel_key(&s.row[0].op);
     }
     assert_int_equal(found, 1);
     cvy_kernel_survey_clear(&s);

@@ -1,6 +1,6 @@
 /*
- * cuDNN's kernels of one shape. Convolutions run by the algorithm that cuDNN finds to be the fastest here, as frameworks
- * do after their first iterations. Tensors are plain (NCHW), numbers float.
+ * cuDNN's kernels of one shape. Convolutions run by the algorithm that cuDNN finds to be the fastest here, as
+ * frameworks do after their first iterations. Tensors are plain (NCHW), numbers float.
  */
 #include <cudnn.h>
 
@@ -291,9 +291,9 @@ int time_cudnn_maps(bench *b, const shape *s)
         int windowed;
     } rows[] = {{"max-pool", "forward", pool, 1},         {"max-pool", "backward-data", pool_back, 1},
                 {"relu", "forward", activate, 0},         {"relu", "backward-data", activate_back, 0},
-                {"batch-norm", "forward", normalise, 0},  {"batch-norm", "backward", normalise_back, 0},
                 {"dropout", "forward", drop, 0},          {"dropout", "backward-data", drop_back, 0},
-                {"add", "forward", add, 0}};
+                {"batch-norm", "forward", normalise, 0},  {"batch-norm", "backward", normalise_back, 0},
+                {"add", "forward", add, 0}}; /* norms write over the states of dropout, so they come behind it */
     work k = {.handle = NULL};
     shape map = {.n = s->n, .c = s->c, .h = s->h, .w = s->w, .f = s->c, .k = 1, .stride = 1, .g = 1}, windowed = map;
     windowed.k = s->h < 3 ? s->h : 2 + s->n % 2;
