@@ -172,6 +172,8 @@ static void add_lines(const cvy_chart *chart, cvy_text *script)
 {
     if (chart->log_x) {
         add_scale("x", chart->decades, script);
+    } else {
+        cvy_text_add(script, "set xrange [0:*]\n");
     }
     if (chart->log_y) {
         add_scale("y", chart->decades, script);

@@ -1,6 +1,7 @@
 /* From points to series. Numbers of ranks stand along x: as numbers where laws are powers, else as words. */
 #include "report/sweep_charts.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -54,6 +55,7 @@ static cvy_status add_chart(drawing *d, const char *name, const char *what, cons
     char title[TITLE_TEXT];
     cvy_chart titled = *chart;
     snprintf(title, sizeof title, d->page ? "%s" : "%s: %.150s", what, d->title);
+    title[0] = (char)(d->page ? toupper((unsigned char)title[0]) : title[0]);
     titled.title = title;
     titled.x_title = "ranks";
     titled.points = d->ranks;
