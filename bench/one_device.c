@@ -37,7 +37,7 @@ static void add_times(const cvy_schedule *s, const pricing *p)
     double seconds = 0.0, error = 0.0;
     for (int i = 0; i < s->steps; i++) {
         if (s->step[i].op >= 0) {
-            cvy_compute_estimate one = cvy_compute_estimate_op(p->compute, &s->op[s->step[i].op], 1.0);
+            cvy_compute_estimate one = cvy_compute_estimate_op(p->compute, &s->op[s->step[i].op], 1.0, 0.0);
             seconds += one.seconds;
             error += one.seconds * one.error;
         }

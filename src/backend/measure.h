@@ -12,6 +12,9 @@ typedef struct cvy_measure_effort {
     bool median;      /**< the middle run counts, as for what is held against a median; else the fastest */
     double steady;    /**< no further run is begun once the median is known to this share of it; 0: not looked at */
     double hopeless_s; /**< no further run is begun once one took longer; 0: not looked at */
+    unsigned char *between; /**< memory that all threads together go through before each run, as other layers go through
+                                 theirs, so that operands are no nearer than they would be; NULL: none; borrowed */
+    size_t between_bytes;
 } cvy_measure_effort;
 
 #define CVY_MEASURE_QUICK {.least_runs = 2, .most_runs = 8, .enough_s = 0.01}
@@ -24,7 +27,8 @@ enum { CVY_MEASURE_MAX_RUNS = 64 };
  * Measure one run of an op with the first backend of the chain that takes it: the fastest of some runs, since what
  * disturbs a run only ever makes it longer, or the median of them.
  *
- * Not collective. Takes the memory of the operands meanwhile, in one arena, zeroed.
+ * Not collective. Takes the memory of the operands meanwhile, in one arena; floats are some number between 1/2 and 3/2
+ * each, since a processor may be faster with zeros, all else is zeroed.
  *
  * @param[out] seconds_out   of one run with the threads that are set
  * @retval CVY_ERR_UNSUPPORTED nobody takes the op

@@ -26,7 +26,7 @@ static int collect(const cvy_kernel_survey *survey, int kernel, int pass, cvy_fi
         const cvy_kernel_survey_row *row = &survey->row[i];
         bool wanted = kernel == CVY_ANY || (cvy_op_kernel(&row->op) == kernel && (int)row->op.pass == pass);
         if (wanted && row->family >= 0) { /* a model's own ops are in the table, and judge the fits */
-            cvy_fit_make_sample(&row->op, row->time.seconds, row->shape, &sample_out[count++]);
+            cvy_fit_make_sample(&row->op, &row->time, row->shape, &sample_out[count++]);
         }
     }
     return count;
@@ -139,10 +139,11 @@ static cvy_status fill_device(const cvy_calibration *c, cvy_machine *m)
     d->peak_flop_per_s[CVY_PRECISION_FP32] = c->peaks.flop_per_s;
     d->memory_Bps = c->peaks.memory_Bps;
     d->launch_s = c->peaks.launch_s;
+    d->interruptions = cvy_round_figure(c->survey.interruptions);
     d->spread = cvy_round_figure(c->survey.noise.spread / 1.349); /* quartiles of a normal distribution: 1.349 apart */
-    const figure figures[] = {{&d->cores, looked},         {&d->vector_bits, looked}, {&d->memory_bytes, looked},
-                              {&d->memory_Bps, measured},  {&d->launch_s, measured},  {&d->spread, spread},
-                              {&d->peak_flop_per_s[CVY_PRECISION_FP32], measured}};
+    const figure figures[] = {{&d->cores, looked},          {&d->vector_bits, looked},   {&d->memory_bytes, looked},
+                              {&d->memory_Bps, measured},   {&d->launch_s, measured},    {&d->spread, spread},
+                              {&d->interruptions, measured}, {&d->peak_flop_per_s[CVY_PRECISION_FP32], measured}};
     return set_sources(m, figures, (int)(sizeof figures / sizeof figures[0]));
 }
 

@@ -88,8 +88,8 @@ typedef struct cvy_fit {
 /** Fewer samples fit nothing; as many whole shapes make a cross-validation. */
 enum { CVY_FIT_LEAST = 5 };
 
-/** Make a sample of an op. */
-void cvy_fit_make_sample(const cvy_op *op, double seconds, int shape, cvy_fit_sample *sample_out);
+/** Make a sample of a measured op. */
+void cvy_fit_make_sample(const cvy_op *op, const cvy_kernel_time *time, int shape, cvy_fit_sample *sample_out);
 
 /**
  * Fit all ways to samples of one kind and pass, and score each.

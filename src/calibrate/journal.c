@@ -1,7 +1,7 @@
 /*
- * A line is a hash of the op, its seconds, their error, the seconds spent so far, and a check of these, so that
- * a file that ends anywhere, or was damaged, has a whole number of rows. When it is opened it is written on from behind
- * its last whole line; what was cut off there goes.
+ * A line is a hash of the op, its distance, its seconds, their error, the seconds spent so far, and a check of these,
+ * so that a file that ends anywhere, or was damaged, has a whole number of rows. When it is opened it is written on
+ * from behind its last whole line; what was cut off there goes.
  */
 #include "calibrate/journal.h"
 
@@ -18,7 +18,7 @@
 
 enum { LIMIT_BYTES = 64 << 20, LINE = 160 };
 
-static const char title[] = "convoy-calibration,1,";
+static const char title[] = "convoy-calibration,2,";
 
 typedef struct entry {
     uint64_t key;
@@ -42,7 +42,8 @@ static int print_head(uint64_t question, char *line)
 /* What is checked, then the check. */
 static int print_row(const entry *e, double spent_s, char *line)
 {
-    int length = snprintf(line, LINE, "%016" PRIx64 ",%.9g,%.4g,%.6g", e->key, e->time.seconds, e->time.error, spent_s);
+    int length = snprintf(line, LINE, "%016" PRIx64 ",%.0f,%.9g,%.4g,%.6g", e->key, e->time.distance_bytes,
+                          e->time.seconds, e->time.error, spent_s);
     uint64_t check = cvy_hash_text(CVY_HASH_INIT, line);
     return length + snprintf(line + length, (size_t)(LINE - length), ",%08" PRIx32 "\n", (uint32_t)check);
 }
@@ -67,8 +68,8 @@ static bool parse_row(const char *line, const char *end, entry *e, double *spent
     }
     memcpy(text, line, length);
     text[length] = '\0';
-    if (sscanf(text, "%16" SCNx64 ",%lf,%lf,%lf,%8" SCNx32, &e->key, &e->time.seconds, &e->time.error, spent_out,
-               &check) != 5) {
+    if (sscanf(text, "%16" SCNx64 ",%lf,%lf,%lf,%lf,%8" SCNx32, &e->key, &e->time.distance_bytes, &e->time.seconds,
+               &e->time.error, spent_out, &check) != 6) {
         return false;
     }
     return e->time.seconds > 0.0 && print_row(e, *spent_out, again) == (int)length + 1 &&
@@ -176,11 +177,11 @@ int cvy_journal_rows(const cvy_journal *journal) { return journal->entries; }
 
 double cvy_journal_spent_s(const cvy_journal *journal) { return journal->spent_s; }
 
-const cvy_kernel_time *cvy_journal_find(const cvy_journal *journal, const cvy_op *op)
+const cvy_kernel_time *cvy_journal_find(const cvy_journal *journal, const cvy_op *op, double distance_bytes)
 {
     uint64_t key = cvy_op_hash(op);
     for (int i = 0; i < journal->entries; i++) {
-        if (journal->entry[i].key == key) {
+        if (journal->entry[i].key == key && journal->entry[i].time.distance_bytes == distance_bytes) {
             return &journal->entry[i].time;
         }
     }

@@ -32,8 +32,8 @@ void cvy_journal_close(cvy_journal **journal);
 int cvy_journal_rows(const cvy_journal *journal);
 double cvy_journal_spent_s(const cvy_journal *journal);
 
-/** What was measured of an op; NULL if nothing. */
-const cvy_kernel_time *cvy_journal_find(const cvy_journal *journal, const cvy_op *op);
+/** What was measured of an op at a distance; NULL if nothing. */
+const cvy_kernel_time *cvy_journal_find(const cvy_journal *journal, const cvy_op *op, double distance_bytes);
 
 /**
  * Append a kernel.

@@ -10,10 +10,12 @@
 
 typedef struct cvy_meter {
     void *context;
-    /** Seconds of an op as this machine runs it best, and how far its runs lie apart. */
-    cvy_status (*measure)(void *context, const cvy_op *op, cvy_kernel_time *time_out);
+    /** Seconds of an op as this machine runs it best, after so many other bytes, and how far its runs lie apart. */
+    cvy_status (*measure)(void *context, const cvy_op *op, double between_bytes, cvy_kernel_time *time_out);
     /** Seconds of a piece of work that is always the same: what else runs here shows in it. */
     cvy_status (*probe)(void *context, double *seconds_out);
+    /** What interrupted all that was measured so far added to it, as a share. */
+    double (*interruptions)(void *context);
     /** Seconds since some moment. */
     double (*now_s)(void *context);
 } cvy_meter;

@@ -9,13 +9,14 @@
 #include "base/memory.h"
 #include "base/pulse.h"
 
-enum { MOST_TASKS = 4096, BETWEEN_PROBES = 16 };
+enum { MOST_TASKS = 4096, BETWEEN_PROBES = 16, LEAST_BETWEEN = 65536, DISTANCE_OWNER = 1 << 16 };
 
 static const double probe_every_s = 0.5; /* a probe takes some milliseconds: a hundredth of the time */
 
 /* What a round measures. */
 typedef struct task {
     cvy_op op;
+    double between_bytes;
     int family, shape;
 } task;
 
@@ -45,13 +46,20 @@ static bool is_forgivable(cvy_status status)
     return status == CVY_ERR_UNSUPPORTED || status == CVY_ERR_MEMORY || status == CVY_ERR_ARG;
 }
 
+static cvy_status measure_at(surveyor *s, const cvy_op *op, double between_bytes, cvy_kernel_time *time)
+{
+    CVY_TRY(s->meter->measure(s->meter->context, op, between_bytes, time));
+    time->distance_bytes = between_bytes + cvy_op_bytes(op);
+    return CVY_OK;
+}
+
 /* Measure rows anew that something disturbed. */
 static cvy_status repeat_fresh(surveyor *s)
 {
     for (int i = 0; i < s->freshes; i++) {
         cvy_kernel_survey_row *row = &s->survey->row[s->fresh[i]];
         cvy_kernel_time again;
-        CVY_TRY(s->meter->measure(s->meter->context, &row->op, &again));
+        CVY_TRY(measure_at(s, &row->op, row->time.distance_bytes - cvy_op_bytes(&row->op), &again));
         row->time = again.seconds < row->time.seconds ? again : row->time;
         s->survey->repeated++;
     }
@@ -104,13 +112,14 @@ static void tell(const surveyor *s)
 
 static cvy_status measure_task(surveyor *s, const task *t)
 {
-    const cvy_kernel_time *known = cvy_journal_find(s->options->journal, &t->op);
+    const cvy_kernel_time *known = cvy_journal_find(s->options->journal, &t->op,
+                                                   t->between_bytes + cvy_op_bytes(&t->op));
     cvy_kernel_time time;
     if (known) {
         return add_row(s, t, known);
     }
     cvy_pulse_beat();
-    cvy_status status = s->meter->measure(s->meter->context, &t->op, &time);
+    cvy_status status = measure_at(s, &t->op, t->between_bytes, &time);
     if (is_forgivable(status)) {
         cvy_error_clear();
         s->survey->refused++;
@@ -128,11 +137,20 @@ static cvy_status measure_task(surveyor *s, const task *t)
 
 /* ---- rounds ---- */
 
-static cvy_status add_task(surveyor *s, const cvy_op *op, int family, int shape)
+static cvy_status add_task(surveyor *s, const cvy_op *op, double between_bytes, int family, int shape)
 {
     CVY_REQUIRE(s->tasks < MOST_TASKS, CVY_ERR_INPUT, "more than %d kernels at once", (int)MOST_TASKS);
-    s->task[s->tasks++] = (task){.op = *op, .family = family, .shape = shape};
+    s->task[s->tasks++] = (task){.op = *op, .between_bytes = between_bytes, .family = family, .shape = shape};
     return CVY_OK;
+}
+
+/* Of each op its own: what drew the shape is not asked again. */
+static double draw_between(const surveyor *s, int family, int round, int pass)
+{
+    cvy_dice dice = {.seed = s->options->seed, .owner = DISTANCE_OWNER + (uint32_t)(family * CVY_PASS_COUNT + pass),
+                     .index = (uint32_t)round};
+    bool none = cvy_dice_chance(&dice, 1.0 / 6.0) || s->options->most_between < LEAST_BETWEEN;
+    return none ? 0.0 : (double)cvy_dice_log(&dice, LEAST_BETWEEN, (int64_t)s->options->most_between);
 }
 
 /* One shape of each family, all its passes. */
@@ -147,24 +165,32 @@ static cvy_status draw_round(surveyor *s, int round)
             cvy_op op;
             if (family->passes >> pass & 1u) {
                 CVY_TRY(cvy_shape_make_op(&shape, (cvy_op_pass)pass, o->limits.block, &op));
-                CVY_TRY(add_task(s, &op, i, round * cvy_shape_families() + i));
+                CVY_TRY(add_task(s, &op, draw_between(s, i, round, pass), i, round * cvy_shape_families() + i));
             }
         }
     }
     return CVY_OK;
 }
 
-/* Those of the options that are not known yet, each once. */
+/* To a power of 4: an op that comes at much the same distance again is measured once. */
+static double round_between(const surveyor *s, int own)
+{
+    double between = s->options->distance[own] - cvy_op_bytes(&s->options->op[own]);
+    return between < LEAST_BETWEEN ? 0.0 : fmin(exp2(2.0 * round(log2(between) / 2.0)), CVY_FARTHEST_BYTES);
+}
+
+/* Those of the options, each once. */
 static cvy_status list_own(surveyor *s)
 {
     for (int i = 0; i < s->options->ops; i++) {
         uint64_t hash = cvy_op_hash(&s->options->op[i]);
+        double between_bytes = round_between(s, i);
         int k = 0;
-        while (k < s->tasks && cvy_op_hash(&s->task[k].op) != hash) {
+        while (k < s->tasks && (cvy_op_hash(&s->task[k].op) != hash || s->task[k].between_bytes != between_bytes)) {
             k++;
         }
         if (k == s->tasks) {
-            CVY_TRY(add_task(s, &s->options->op[i], -1, -1 - i));
+            CVY_TRY(add_task(s, &s->options->op[i], between_bytes, -1, -1 - i));
         }
     }
     return CVY_OK;
@@ -196,6 +222,7 @@ static cvy_status survey_rounds(surveyor *s)
     }
     CVY_TRY(probe(s));
     s->survey->spent_s = find_spent(s);
+    s->survey->interruptions = s->meter->interruptions(s->meter->context);
     return cvy_noise_sum_up(&s->noise, &s->survey->noise);
 }
 

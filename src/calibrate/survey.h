@@ -1,6 +1,8 @@
 /*
  * A survey of a machine's kernels: shapes of every family are drawn and measured, round by round, until a budget is
  * spent. Within a round the order is shuffled, so that a machine that slows down does not do so for one kind of op.
+ * Between two runs of a kernel other memory is touched, as other layers touch theirs in a training: nothing for one
+ * kernel in six, else 64 KiB to most_between bytes, even by their logarithm, drawn for each.
  */
 #ifndef CVY_CALIBRATE_SURVEY_H
 #define CVY_CALIBRATE_SURVEY_H
@@ -21,9 +23,11 @@ typedef struct cvy_kernel_survey_progress {
 typedef struct cvy_kernel_survey_options {
     uint64_t seed;
     cvy_shape_limits limits;
+    double most_between;   /**< bytes to touch between two runs of a kernel, at most */
     double budget_s;       /**< no further kernel is begun once so much was spent; the first round is always whole */
     int rounds;            /**< shapes of each family, at most */
     const cvy_op *op;      /**< ops to measure before all others, as those of a model; borrowed */
+    const double *distance; /**< of each of them: bytes touched since its operands were; borrowed */
     int ops;
     cvy_journal *journal;  /**< what it has is not measured again; borrowed */
     void (*tell)(void *context, const cvy_kernel_survey_progress *progress); /**< after each kernel; NULL: nobody */
@@ -48,6 +52,7 @@ typedef struct cvy_kernel_survey {
     int rounds;      /**< whole ones */
     bool stopped;    /**< it was asked to end early */
     double spent_s;
+    double interruptions; /**< what interrupted kernels added to their undisturbed time, as a share of it */
     cvy_noise_report noise;
 } cvy_kernel_survey;
 

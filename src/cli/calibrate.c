@@ -18,6 +18,7 @@
 #include "cli/ranks.h"
 #include "cli/signals.h"
 #include "convoy/version.h"
+#include "oracle/distance.h"
 #include "plan/plan.h"
 #include "runtime/places.h"
 #include "runtime/threads.h"
@@ -27,16 +28,17 @@ typedef struct budget {
     double seconds;
     int rounds;
     double most_bytes, kernel_s; /* at the peak rate */
+    double most_between;         /* other memory between two runs */
     double most_message;
     cvy_measure_effort effort;
 } budget;
 
 static const budget budgets[] = {
-    [CLI_BUDGET_QUICK] = {60.0, 200, 32e6, 0.005, 16.8e6,
+    [CLI_BUDGET_QUICK] = {60.0, 200, 32e6, 0.005, 16.8e6, 16.8e6,
                           {.least_runs = 3, .most_runs = 9, .enough_s = 0.02, .median = true, .steady = 0.03}},
-    [CLI_BUDGET_NORMAL] = {300.0, 1000, 128e6, 0.02, 67.2e6,
+    [CLI_BUDGET_NORMAL] = {300.0, 1000, 128e6, 0.02, CVY_FARTHEST_BYTES, 67.2e6,
                            {.least_runs = 3, .most_runs = 21, .enough_s = 0.05, .median = true, .steady = 0.02}},
-    [CLI_BUDGET_FULL] = {1800.0, 5000, 512e6, 0.05, 268.5e6,
+    [CLI_BUDGET_FULL] = {1800.0, 5000, 512e6, 0.05, CVY_FARTHEST_BYTES, 268.5e6,
                          {.least_runs = 5, .most_runs = 41, .enough_s = 0.10, .median = true, .steady = 0.01}},
 };
 
@@ -51,6 +53,7 @@ typedef struct work {
     cvy_plan *plan;    /* of --model; NULL */
     cvy_model *model;
     cvy_op *op;        /* of the plan */
+    double *distance;  /* of each of them */
     int ops;
     cli_progress progress;
     const volatile int *stop;
@@ -87,11 +90,14 @@ static cvy_status find_model_ops(work *w)
     CVY_TRY(cvy_plan_create(w->model, &options, &w->plan));
     const cvy_schedule *schedule = &w->plan->schedule[CVY_SCHEDULE_TRAIN];
     w->op = cvy_calloc((size_t)schedule->steps + 1, sizeof *w->op);
-    if (!w->op) {
+    w->distance = cvy_calloc((size_t)schedule->steps + 1, sizeof *w->distance);
+    if (!w->op || !w->distance) {
         return CVY_ERR_MEMORY;
     }
+    CVY_TRY(cvy_schedule_distances(schedule, w->distance));
     for (int i = 0; i < schedule->steps; i++) {
         if (schedule->step[i].op >= 0) {
+            w->distance[w->ops] = w->distance[i];
             w->op[w->ops++] = schedule->op[schedule->step[i].op];
         }
     }
@@ -152,6 +158,8 @@ static cvy_status survey(work *w, cvy_journal *journal)
         .budget_s = w->options->calibrate.seconds > 0.0 ? w->options->calibrate.seconds : w->budget->seconds,
         .rounds = w->budget->rounds,
         .op = w->op,
+        .distance = w->distance,
+        .most_between = w->budget->most_between,
         .ops = w->ops,
         .journal = journal,
         .tell = tell,
@@ -260,6 +268,7 @@ static cvy_status run_calibrate(const cli_command *command, int argc, char **arg
         cvy_plan_destroy(&w.plan);
         cvy_model_destroy(&w.model);
         cvy_free(w.op);
+    cvy_free(w.distance);
     }
     cvy_calibration_clear(&calibration);
     cvy_parsed_options_clear(&parsed);

@@ -64,7 +64,7 @@ static cvy_status add_seconds(const cli_problem *problem, int64_t samples, cvy_c
         const cvy_step *step = &schedule->step[i];
         if (step->op >= 0 && step->layer >= 0) {
             cvy_closed_layer *l = &layer[step->layer];
-            double seconds = cvy_compute_estimate_op(compute, &schedule->op[step->op], 1.0).seconds;
+            double seconds = cvy_compute_estimate_op(compute, &schedule->op[step->op], 1.0, 0.0).seconds;
             l->forward_s += step->phase == CVY_PHASE_FORWARD ? seconds / (double)samples : 0.0;
             l->backward_s += step->phase == CVY_PHASE_BACKWARD ? seconds / (double)samples : 0.0;
             l->update_s += step->phase == CVY_PHASE_UPDATE ? seconds : 0.0;

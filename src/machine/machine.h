@@ -103,6 +103,7 @@ typedef struct cvy_device {
     double launch_s;                                /**< least time of a kernel: its launch */
     double slice_floor;                             /**< share of a whole kernel's time that a thin slice still takes */
     double spread;                                  /**< standard deviation of a step's time by its mean */
+    double interruptions;                           /**< what interrupts kernels adds to their time, a share of it */
     double price_usd_per_h;
     cvy_efficiency efficiency[CVY_MAX_EFFICIENCIES];
     int efficiencies;

@@ -21,6 +21,7 @@ struct cvy_compute {
     cvy_precision precision;
     double element_bytes;
     double launch_s, slice_floor;
+    double stretch; /* of all times: 1 and the share that interruptions add */
     cvy_roof roof; /* all of the peaks, of products */
     rates rates[CVY_KERNEL_COUNT][CVY_PASS_COUNT];
     cvy_kernel_table table;
@@ -167,6 +168,7 @@ cvy_status cvy_compute_create(const cvy_machine *machine, cvy_precision precisio
     compute->element_bytes = half ? 2.0 : precision == CVY_PRECISION_FP64 ? 8.0 : 4.0;
     compute->launch_s = device->launch_s;
     compute->slice_floor = device->slice_floor;
+    compute->stretch = 1.0 + device->interruptions;
     compute->roof = (cvy_roof){device->peak_flop_per_s[precision], device->memory_Bps};
     index_rules(machine, compute);
     CVY_TRY_GOTO(status, done, load_files(machine, compute));
@@ -187,6 +189,11 @@ void cvy_compute_destroy(cvy_compute **compute)
         cvy_free(*compute);
         *compute = NULL;
     }
+}
+
+bool cvy_compute_sees_distances(const cvy_compute *compute)
+{
+    return compute->table.entries > 0 || compute->predictor[0];
 }
 
 double cvy_compute_element_bytes(const cvy_compute *compute) { return compute->element_bytes; }
@@ -223,24 +230,55 @@ static double scale_time(const cvy_compute *compute, const cvy_roof *measured, d
     return same ? seconds : compute->launch_s + above_s * now_s / then_s;
 }
 
-cvy_compute_estimate cvy_compute_estimate_op(const cvy_compute *compute, const cvy_op *op, double slices)
+/*
+ * What a predictor says, of an op whose operands are no nearer than its own bytes. Farther ones never make an op
+ * faster, whatever nets say: bounds, which know of no distance, stay below estimates.
+ */
+static cvy_prediction ask_predictor(const cvy_predictor *predictor, const cvy_op *op, double flop, double bytes,
+                                    double distance_bytes)
+{
+    double feature[CVY_KERNEL_FEATURES];
+    cvy_kernel_get_features(op, flop, bytes, bytes, feature);
+    cvy_prediction near = cvy_predictor_run(predictor, feature, flop, bytes);
+    if (distance_bytes <= bytes) {
+        return near;
+    }
+    cvy_kernel_get_features(op, flop, bytes, distance_bytes, feature);
+    cvy_prediction far = cvy_predictor_run(predictor, feature, flop, bytes);
+    return far.seconds > near.seconds ? far : near;
+}
+
+/* A measured time, moved from the distance at which it was measured as the predictor says, where there is one. */
+static double move_time(const cvy_predictor *predictor, const cvy_op *op, double flop, double bytes,
+                        const cvy_kernel_time *time, double distance_bytes)
+{
+    double from_bytes = larger(time->distance_bytes, bytes), to_bytes = larger(distance_bytes, bytes);
+    if (!predictor || from_bytes == to_bytes) {
+        return time->seconds;
+    }
+    return time->seconds * ask_predictor(predictor, op, flop, bytes, to_bytes).seconds /
+           ask_predictor(predictor, op, flop, bytes, from_bytes).seconds;
+}
+
+cvy_compute_estimate cvy_compute_estimate_op(const cvy_compute *compute, const cvy_op *op, double slices,
+                                             double distance_bytes)
 {
     int kernel = cvy_op_kernel(op);
+    const cvy_predictor *predictor = compute->predictor_of[kernel][op->pass];
     const rates *rate = &compute->rates[kernel][op->pass];
     double flop = cvy_op_flop(op), bytes = cvy_compute_op_bytes(compute, op);
     double flop_s = flop * rate->s_per_flop, bytes_s = bytes * rate->s_per_byte;
     cvy_compute_estimate estimate = {.source = CVY_COMPUTE_ROOFLINE, .error = rate->error};
     const cvy_kernel_entry *entry = compute->table.entries
-                                        ? cvy_kernel_table_find(&compute->table, cvy_kernel_key(op))
+                                        ? cvy_kernel_table_find(&compute->table, cvy_kernel_key(op), distance_bytes)
                                         : NULL;
     if (entry) {
         estimate.source = CVY_COMPUTE_TABLE;
         estimate.error = entry->time.error;
-        estimate.seconds = scale_time(compute, &entry->roof, entry->time.seconds, flop, bytes);
-    } else if (compute->predictor_of[kernel][op->pass]) {
-        double feature[CVY_KERNEL_FEATURES];
-        cvy_kernel_get_features(op, flop, bytes, feature);
-        cvy_prediction said = cvy_predictor_run(compute->predictor_of[kernel][op->pass], feature, flop, bytes);
+        double seconds = move_time(predictor, op, flop, bytes, &entry->time, distance_bytes);
+        estimate.seconds = scale_time(compute, &entry->roof, seconds, flop, bytes);
+    } else if (predictor) {
+        cvy_prediction said = ask_predictor(predictor, op, flop, bytes, distance_bytes);
         estimate.source = CVY_COMPUTE_PREDICTOR;
         estimate.error = said.inside ? said.error : larger(said.error, rate->error);
         estimate.seconds = scale_time(compute, &said.roof, said.seconds, flop, bytes);
@@ -249,5 +287,6 @@ cvy_compute_estimate cvy_compute_estimate_op(const cvy_compute *compute, const c
         double whole_s = cvy_op_convolves(op->kind) ? larger(flop_s * slices, bytes_s) : 0.0;
         estimate.seconds = larger(larger(flop_s, bytes_s), compute->slice_floor * whole_s) + compute->launch_s;
     }
+    estimate.seconds *= compute->stretch;
     return estimate;
 }

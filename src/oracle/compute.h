@@ -55,8 +55,14 @@ void cvy_compute_destroy(cvy_compute **compute);
  * @param[in] slices  at least 1: into how many equal slices the channel axis cut the layer that the op is a slice of. A
  *                    convolution's time above the launch is at least the device's `slice_floor` of the whole one's, by
  *                    the roofline; tables and predictors know slices by themselves
+ * @param[in] distance_bytes that were touched since the op's operands were (cvy_schedule_distances()); tables and
+ *                    predictors look at it. Nothing is nearer than the op's own bytes, which 0 stands for
  */
-cvy_compute_estimate cvy_compute_estimate_op(const cvy_compute *compute, const cvy_op *op, double slices);
+cvy_compute_estimate cvy_compute_estimate_op(const cvy_compute *compute, const cvy_op *op, double slices,
+                                             double distance_bytes);
+
+/** Whether distances change estimates: where tables or predictors are. Cannot fail. */
+bool cvy_compute_sees_distances(const cvy_compute *compute);
 
 /**
  * The kernel that an op is to rules of efficiency: its kind, or one of CVY_KERNEL_…, as convolutions run unlike each
@@ -71,13 +77,21 @@ double cvy_compute_op_bytes(const cvy_compute *compute, const cvy_op *op);
 double cvy_compute_element_bytes(const cvy_compute *compute);
 
 /** What predictors may look at, and the most inputs that one has. */
-enum { CVY_KERNEL_FEATURES = 14, CVY_PREDICTOR_MAX_INPUTS = 32 };
+enum { CVY_KERNEL_FEATURES = 15, CVY_PREDICTOR_MAX_INPUTS = 32 };
 
 /** "n", "c", …, "is-3x3": the names in files. Cannot fail. @param[in] feature below CVY_KERNEL_FEATURES */
 const char *cvy_kernel_feature_name(int feature);
 
-/** The features of an op whose flop and bytes are given. @param[out] feature_out CVY_KERNEL_FEATURES numbers */
-void cvy_kernel_get_features(const cvy_op *op, double flop, double bytes, double *feature_out);
+/** Farther than this all distances are alike: beyond the caches that one core has for itself. */
+#define CVY_FARTHEST_BYTES 67108864.0
+
+/**
+ * The features of an op whose flop and bytes are given.
+ *
+ * @param[in]  distance_bytes touched since its operands were; see cvy_compute_estimate_op()
+ * @param[out] feature_out    CVY_KERNEL_FEATURES numbers
+ */
+void cvy_kernel_get_features(const cvy_op *op, double flop, double bytes, double distance_bytes, double *feature_out);
 
 /** A layer of a net: what comes out is weight x in + bias, and but for the last layer never below 0. */
 typedef struct cvy_predictor_layer {
@@ -141,6 +155,7 @@ void cvy_predictor_print(const cvy_predictor_spec *spec, cvy_text *text);
 typedef struct cvy_kernel_time {
     double seconds; /**< above 0: the median */
     double error;   /**< relative, 0 to 10: how far measurements lie apart */
+    double distance_bytes; /**< touched since the operands were; 0: nothing but these */
 } cvy_kernel_time;
 
 /**

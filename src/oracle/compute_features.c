@@ -8,7 +8,7 @@
 
 /* What is known of an op, before it is made into features. */
 typedef struct sizes {
-    double n, c, f, groups, input, output, kernel, stride, flop, bytes;
+    double n, c, f, groups, input, output, kernel, stride, flop, bytes, distance;
 } sizes;
 
 typedef double (*getter)(const sizes *s);
@@ -25,6 +25,7 @@ static double get_flop(const sizes *s) { return log2(fmax(s->flop, 1.0)); }
 static double get_bytes(const sizes *s) { return log2(fmax(s->bytes, 1.0)); }
 static double get_columns(const sizes *s) { return log2(s->n * s->output); }
 static double get_depth(const sizes *s) { return log2(s->c / s->groups * s->kernel); }
+static double get_distance(const sizes *s) { return log2(fmax(s->distance, 1.0)); }
 static double is_1(const sizes *s) { return s->kernel == 1.0; }
 static double is_9(const sizes *s) { return s->kernel == 9.0; }
 
@@ -35,7 +36,7 @@ static const struct {
     {"n", get_n},           {"c", get_c},           {"f", get_f},         {"groups", get_groups},
     {"input", get_input},   {"output", get_output}, {"kernel", get_kernel}, {"stride", get_stride},
     {"flop", get_flop},     {"bytes", get_bytes},   {"columns", get_columns}, {"depth", get_depth},
-    {"is-1x1", is_1},       {"is-3x3", is_9},
+    {"is-1x1", is_1},       {"is-3x3", is_9},        {"distance", get_distance},
 };
 _Static_assert(sizeof features / sizeof features[0] == CVY_KERNEL_FEATURES, "each feature has a name");
 
@@ -78,9 +79,10 @@ static sizes measure_op(const cvy_op *op, double flop, double bytes)
 
 const char *cvy_kernel_feature_name(int feature) { return features[feature].name; }
 
-void cvy_kernel_get_features(const cvy_op *op, double flop, double bytes, double *feature_out)
+void cvy_kernel_get_features(const cvy_op *op, double flop, double bytes, double distance_bytes, double *feature_out)
 {
     sizes s = measure_op(op, flop, bytes);
+    s.distance = fmin(fmax(distance_bytes, bytes), CVY_FARTHEST_BYTES);
     for (int i = 0; i < CVY_KERNEL_FEATURES; i++) {
         feature_out[i] = features[i].get(&s);
     }

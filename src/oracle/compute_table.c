@@ -17,8 +17,8 @@
 
 enum { LIMIT_BYTES = 64 << 20, KEY_DIGITS = 16, LEAST_CAPACITY = 16 };
 
-static const char title[] = "convoy-kernel-table,1";
-static const char columns[] = "key,seconds,error,op";
+static const char title[] = "convoy-kernel-table,2";
+static const char columns[] = "key,distance,seconds,error,op";
 
 /* The same work whatever these are: decay, epsilon, which layer draws, and where, where the slice begins. */
 uint64_t cvy_kernel_key(const cvy_op *op)
@@ -51,22 +51,33 @@ uint64_t cvy_kernel_key(const cvy_op *op)
 
 /* ---- in memory ---- */
 
-static cvy_kernel_entry *find_place(cvy_kernel_entry *entry, int64_t capacity, uint64_t key)
+/* An op may be there at several distances: these are places of the same key, with none that is empty between. */
+static cvy_kernel_entry *find_place(cvy_kernel_entry *entry, int64_t capacity, const cvy_kernel_entry *wanted)
 {
-    uint64_t mask = (uint64_t)capacity - 1, at = key & mask;
-    while (entry[at].time.seconds > 0.0 && entry[at].key != key) {
+    uint64_t mask = (uint64_t)capacity - 1, at = wanted->key & mask;
+    while (entry[at].time.seconds > 0.0 &&
+           (entry[at].key != wanted->key || entry[at].time.distance_bytes != wanted->time.distance_bytes)) {
         at = (at + 1) & mask;
     }
     return &entry[at];
 }
 
-const cvy_kernel_entry *cvy_kernel_table_find(const cvy_kernel_table *table, uint64_t key)
+static double find_gap(double one_bytes, double other_bytes)
 {
-    if (table->capacity == 0) {
-        return NULL;
+    return fabs(log(fmax(one_bytes, 1.0) / fmax(other_bytes, 1.0)));
+}
+
+const cvy_kernel_entry *cvy_kernel_table_find(const cvy_kernel_table *table, uint64_t key, double distance_bytes)
+{
+    const cvy_kernel_entry *nearest = NULL;
+    uint64_t mask = (uint64_t)table->capacity - 1, at = key & mask;
+    for (; table->capacity > 0 && table->entry[at].time.seconds > 0.0; at = (at + 1) & mask) {
+        const cvy_kernel_entry *entry = &table->entry[at];
+        bool nearer = !nearest || find_gap(entry->time.distance_bytes, distance_bytes) <
+                                      find_gap(nearest->time.distance_bytes, distance_bytes);
+        nearest = entry->key == key && nearer ? entry : nearest;
     }
-    const cvy_kernel_entry *place = find_place(table->entry, table->capacity, key);
-    return place->time.seconds > 0.0 ? place : NULL;
+    return nearest;
 }
 
 static cvy_status grow(cvy_kernel_table *table)
@@ -78,7 +89,7 @@ static cvy_status grow(cvy_kernel_table *table)
     }
     for (int64_t i = 0; i < table->capacity; i++) {
         if (table->entry[i].time.seconds > 0.0) {
-            *find_place(entry, capacity, table->entry[i].key) = table->entry[i];
+            *find_place(entry, capacity, &table->entry[i]) = table->entry[i];
         }
     }
     cvy_free(table->entry);
@@ -92,7 +103,7 @@ static cvy_status add_entry(cvy_kernel_table *table, const cvy_kernel_entry *ent
     if (2 * (table->entries + 1) > table->capacity) {
         CVY_TRY(grow(table));
     }
-    cvy_kernel_entry *place = find_place(table->entry, table->capacity, entry->key);
+    cvy_kernel_entry *place = find_place(table->entry, table->capacity, entry);
     if (place->time.seconds <= 0.0) {
         *place = *entry;
         table->entries++;
@@ -212,6 +223,9 @@ static cvy_status parse_row(const reader *in, char *line, cvy_kernel_entry *entr
         return fail(in, line, "a key of 16 hexadecimal digits and a comma");
     }
     entry->key = strtoull(line, NULL, 16);
+    if (!parse_number(&at, 0.0, 1e18, &entry->time.distance_bytes)) {
+        return fail(in, at, "a distance of 0 to 1e18 bytes and a comma");
+    }
     if (!parse_number(&at, 1e-12, 1e6, &entry->time.seconds)) {
         return fail(in, at, "seconds from 1e-12 to 1e6 and a comma");
     }
@@ -260,6 +274,6 @@ void cvy_kernel_table_begin(const cvy_device *device, cvy_precision precision, c
 void cvy_kernel_table_add(const cvy_op *op, const cvy_kernel_time *time, cvy_text *text)
 {
     char line[CVY_OP_TEXT];
-    cvy_text_add(text, "%0*" PRIx64 ",%.6g,%.3g,%s\n", KEY_DIGITS, cvy_kernel_key(op), time->seconds, time->error,
-                 cvy_op_print(op, line));
+    cvy_text_add(text, "%0*" PRIx64 ",%.0f,%.6g,%.3g,%s\n", KEY_DIGITS, cvy_kernel_key(op), time->distance_bytes,
+                 time->seconds, time->error, cvy_op_print(op, line));
 }

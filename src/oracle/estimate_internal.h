@@ -21,6 +21,8 @@ struct cvy_oracle {
     int messages;
     int *tensors;           /* of each buffer: parameters whose gradients lie on its memory */
     int tensor_buffers;
+    double *distance;       /* of each step; see cvy_schedule_distances() */
+    int distances;
 };
 
 /**

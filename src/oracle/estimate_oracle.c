@@ -65,7 +65,7 @@ static cvy_status weigh_layers(cvy_oracle *o)
     for (int i = 0; i < s->steps; i++) {
         const cvy_step *step = &s->step[i];
         if (step->op >= 0 && step->layer >= 0 && step->phase != CVY_PHASE_UPDATE) {
-            o->layer_s[step->layer] += cvy_compute_estimate_op(o->compute, &s->op[step->op], 1.0).seconds /
+            o->layer_s[step->layer] += cvy_compute_estimate_op(o->compute, &s->op[step->op], 1.0, 0.0).seconds /
                                        MANY_SAMPLES;
         }
     }
@@ -132,6 +132,7 @@ void cvy_oracle_destroy(cvy_oracle **oracle)
         cvy_free((*oracle)->layer_s);
         cvy_free((*oracle)->sim_step);
         cvy_free((*oracle)->message);
+        cvy_free((*oracle)->distance);
         cvy_free((*oracle)->tensors);
         cvy_free(*oracle);
         *oracle = NULL;

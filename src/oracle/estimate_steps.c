@@ -1,5 +1,6 @@
 /* Seconds of each step: kernels and local moves by the device, exchanges by the links. Control takes none. */
 #include "base/memory.h"
+#include "oracle/distance.h"
 #include "oracle/estimate_internal.h"
 
 /* Give an array room for more; what was in it is lost. */
@@ -150,12 +151,29 @@ static cvy_status price_exchange(cvy_pricing *pricing, cvy_step *step, cvy_price
     return CVY_OK;
 }
 
+/* Where nobody looks at them, they are not asked for. */
+static cvy_status find_distances(cvy_oracle *o, const cvy_schedule *s)
+{
+    void *room = o->distance;
+    cvy_status status = make_room(&room, &o->distances, s->steps, sizeof *o->distance);
+    o->distance = room;
+    CVY_TRY(status);
+    if (cvy_compute_sees_distances(o->compute)) {
+        return cvy_schedule_distances(s, o->distance);
+    }
+    for (int i = 0; i < s->steps; i++) {
+        o->distance[i] = 0.0;
+    }
+    return CVY_OK;
+}
+
 static void price_kernel(const cvy_pricing *pricing, cvy_step *step, cvy_priced_rank *rank)
 {
     const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
     const cvy_op *op = &s->op[step->op];
     double slices = step->layer >= 0 ? (double)cvy_distribution_slices(pricing->distribution, step->layer) : 1.0;
-    cvy_compute_estimate estimate = cvy_compute_estimate_op(pricing->oracle->compute, op, slices);
+    cvy_compute_estimate estimate = cvy_compute_estimate_op(pricing->oracle->compute, op, slices,
+                                                            pricing->oracle->distance[step - s->step]);
     step->estimate_s = estimate.seconds;
     step->estimate_error = estimate.error;
     rank->compute_s += estimate.seconds * rank->times[step - s->step];
@@ -166,6 +184,7 @@ cvy_status cvy_price_steps(cvy_pricing *pricing, cvy_priced_rank *rank)
 {
     cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
     CVY_TRY(count_tensors(pricing->oracle, s));
+    CVY_TRY(find_distances(pricing->oracle, s));
     for (int i = 0; i < s->steps; i++) {
         cvy_step *step = &s->step[i];
         if (step->exchange >= 0) {

@@ -25,9 +25,10 @@ static inline double law_of_calm(const fake_machine *machine)
     return 2e-3;
 }
 
-static inline cvy_status measure_fake(void *context, const cvy_op *op, cvy_kernel_time *time_out)
+static inline cvy_status measure_fake(void *context, const cvy_op *op, double between_bytes, cvy_kernel_time *time_out)
 {
     fake_machine *machine = context;
+    (void)between_bytes;
     *time_out = (cvy_kernel_time){.seconds = machine->op_s(machine, op), .error = 0.01};
     machine->hash[machine->measured++ % 4096] = cvy_op_hash(op);
     machine->now_s += 9.0 * time_out->seconds;
@@ -45,11 +46,18 @@ static inline cvy_status probe_fake(void *context, double *seconds_out)
 
 static inline double read_fake_clock(void *context) { return ((fake_machine *)context)->now_s; }
 
+static inline double find_fake_interruptions(void *context)
+{
+    (void)context;
+    return 0.0;
+}
+
 static inline cvy_meter make_fake_meter(fake_machine *machine)
 {
     machine->op_s = machine->op_s ? machine->op_s : law_of_bytes;
     machine->probe_s = machine->probe_s ? machine->probe_s : law_of_calm;
-    return (cvy_meter){.context = machine, .measure = measure_fake, .probe = probe_fake, .now_s = read_fake_clock};
+    return (cvy_meter){.context = machine, .measure = measure_fake, .probe = probe_fake,
+                       .interruptions = find_fake_interruptions, .now_s = read_fake_clock};
 }
 
 /* Ops of one round. */

@@ -101,7 +101,7 @@ static void test_the_oracle_says_what_the_law_says(void **state)
     assert_int_equal(cvy_machine_load(path, &machine), CVY_OK);
     assert_int_equal(cvy_compute_create(machine, CVY_PRECISION_FP32, &compute), CVY_OK);
     for (int i = 0; i < c.survey.rows; i++) {
-        cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &c.survey.row[i].op, 1.0);
+        cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &c.survey.row[i].op, 1.0, 0.0);
         double ratio = estimate.seconds / c.survey.row[i].time.seconds;
         assert_int_equal(estimate.source, CVY_COMPUTE_TABLE);
         assert_true(ratio > 1 - 1e-5 && ratio < 1 + 1e-5);
@@ -111,7 +111,7 @@ static void test_the_oracle_says_what_the_law_says(void **state)
         cvy_op op;
         assert_int_equal(cvy_shape_draw(9, family, 12, &limits, &shape), CVY_OK);
         assert_int_equal(cvy_shape_make_op(&shape, CVY_PASS_FORWARD, 8, &op), CVY_OK);
-        cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &op, 1.0);
+        cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &op, 1.0, 0.0);
         double ratio = estimate.seconds / law_of_roofline(NULL, &op);
         assert_int_not_equal(estimate.source, CVY_COMPUTE_TABLE);
         assert_true(ratio > 0.95 && ratio < 1.05);
@@ -137,7 +137,7 @@ static void test_a_line_becomes_a_predictor(void **state)
     cvy_machine *machine = NULL;
     cvy_compute *compute = NULL;
     const char *path = test_path(*state, "law");
-    survey_fake(40, &c);
+    survey_fake(56, &c);
     int rows = 0;
     for (int i = 0; i < c.survey.rows; i++) { /* of the first family alone: the others would only take time */
         cvy_kernel_survey_row *row = &c.survey.row[i];
@@ -153,12 +153,12 @@ static void test_a_line_becomes_a_predictor(void **state)
     assert_non_null(machine->device.predictor[0]);
     assert_int_equal(cvy_compute_create(machine, CVY_PRECISION_FP32, &compute), CVY_OK);
     int predicted = 0;
-    for (int index = 40; index < 68; index++) {
+    for (int index = 56; index < 84; index++) {
         cvy_drawn_shape shape;
         cvy_op op;
         assert_int_equal(cvy_shape_draw(9, 0, index, &limits, &shape), CVY_OK);
         assert_int_equal(cvy_shape_make_op(&shape, CVY_PASS_FORWARD, 8, &op), CVY_OK);
-        cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &op, 1.0);
+        cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &op, 1.0, 0.0);
         double ratio = estimate.seconds / law_of_power(&fake, &op);
         predicted += estimate.source == CVY_COMPUTE_PREDICTOR && ratio > 0.9 && ratio < 1.1;
     }

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (entry->time.seconds > 0.0) {
             FUZZ_REQUIRE(entry->time.seconds <= 1e6 && entry->time.error >= 0.0 && entry->time.error <= 10.0);
             FUZZ_REQUIRE(entry->roof.flop_per_s >= 1.0 && entry->roof.Bps >= 1.0);
-            FUZZ_REQUIRE(cvy_kernel_table_find(&table, entry->key) == entry);
+            FUZZ_REQUIRE(cvy_kernel_table_find(&table, entry->key, entry->time.distance_bytes) == entry);
             found++;
         }
     }

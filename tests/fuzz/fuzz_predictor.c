@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int64_t n = 1; n <= 4096; n *= 8) {
         cvy_op op = make_op(n, 7 * n);
         double feature[CVY_KERNEL_FEATURES], flop = cvy_op_flop(&op), bytes = cvy_op_bytes(&op);
-        cvy_kernel_get_features(&op, flop, bytes, feature);
+        cvy_kernel_get_features(&op, flop, bytes, 0.0, feature);
         cvy_prediction said = cvy_predictor_run(predictor, feature, flop, bytes);
         FUZZ_REQUIRE(isfinite(said.seconds) && said.seconds > 0.0);
         FUZZ_REQUIRE(isfinite(said.error) && said.error >= 0.0 && said.roof.Bps > 0.0);

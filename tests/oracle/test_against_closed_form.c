@@ -44,7 +44,7 @@ static void weigh_layers(scene *s, int64_t samples)
         const cvy_step *step = &schedule->step[i];
         if (step->op >= 0) {
             cvy_closed_layer *layer = &s->layer[step->layer > 0 ? step->layer : 0];
-            double seconds = cvy_compute_estimate_op(compute, &schedule->op[step->op], 1.0).seconds;
+            double seconds = cvy_compute_estimate_op(compute, &schedule->op[step->op], 1.0, 0.0).seconds;
             double *sum = step->phase == CVY_PHASE_FORWARD    ? &layer->forward_s
                           : step->phase == CVY_PHASE_BACKWARD ? &layer->backward_s
                                                               : &layer->update_s;

@@ -51,7 +51,7 @@ static double sum_plan(const cvy_model *model, const cvy_machine *machine, const
     assert_int_equal(cvy_compute_create(machine, options->precision, &compute), CVY_OK);
     const cvy_schedule *s = &plan->schedule[CVY_SCHEDULE_TRAIN];
     for (int i = 0; i < s->steps; i++) {
-        seconds += s->step[i].op >= 0 ? cvy_compute_estimate_op(compute, &s->op[s->step[i].op], 1).seconds : 0;
+        seconds += s->step[i].op >= 0 ? cvy_compute_estimate_op(compute, &s->op[s->step[i].op], 1, 0.0).seconds : 0;
     }
     *bytes_out = s->memory.persistent_bytes + s->memory.transient_bytes;
     cvy_compute_destroy(&compute);

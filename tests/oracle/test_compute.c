@@ -26,11 +26,11 @@ static void test_without_rules_the_peaks_hold(void **state)
     cvy_machine *machine = load_machine(*state, "");
     cvy_compute *compute = prepare(machine, CVY_PRECISION_FP32);
     cvy_op conv = make_convolution(CVY_PASS_FORWARD, 1, 1), relu = make_relu();
-    cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &conv, 1.0);
+    cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &conv, 1.0, 0.0);
     assert_near(estimate.seconds, flop_1x1 / 1e12 + launch_s);
     assert_int_equal(estimate.source, CVY_COMPUTE_ROOFLINE);
     assert_near(estimate.error, 0.5);
-    estimate = cvy_compute_estimate_op(compute, &relu, 1.0);
+    estimate = cvy_compute_estimate_op(compute, &relu, 1.0, 0.0);
     assert_near(estimate.seconds, bytes_relu / 100e9 + launch_s);
     cvy_compute_destroy(&compute);
     assert_null(compute);
@@ -47,16 +47,16 @@ static void test_the_first_rule_that_applies_holds(void **state)
     cvy_compute *compute = prepare(machine, CVY_PRECISION_FP32);
     cvy_op forward = make_convolution(CVY_PASS_FORWARD, 1, 1), relu = make_relu();
     cvy_op backward = make_convolution(CVY_PASS_BACKWARD_DATA, 1, 1), square = make_convolution(CVY_PASS_FORWARD, 3, 1);
-    cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &forward, 1.0);
+    cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &forward, 1.0, 0.0);
     assert_near(estimate.seconds, flop_1x1 / 0.5e12 + launch_s);
     assert_near(estimate.error, 0.1);
-    estimate = cvy_compute_estimate_op(compute, &backward, 1.0);
+    estimate = cvy_compute_estimate_op(compute, &backward, 1.0, 0.0);
     assert_near(estimate.seconds, flop_1x1 / 1e12 + launch_s);
     assert_near(estimate.error, 0.2);
-    estimate = cvy_compute_estimate_op(compute, &square, 1.0);
+    estimate = cvy_compute_estimate_op(compute, &square, 1.0, 0.0);
     assert_near(estimate.seconds, 9.0 * flop_1x1 / 2e12 + launch_s);
     assert_near(estimate.error, 0.05);
-    estimate = cvy_compute_estimate_op(compute, &relu, 1.0);
+    estimate = cvy_compute_estimate_op(compute, &relu, 1.0, 0.0);
     assert_near(estimate.seconds, bytes_relu / 80e9 + launch_s);
     cvy_compute_destroy(&compute);
     cvy_machine_destroy(&machine);
@@ -77,7 +77,7 @@ static void test_rules_of_other_releases_are_passed_over(void **state)
     for (int i = 0; i < 3; i++) {
         machine->execution.release = expected[i].release;
         cvy_compute *compute = prepare(machine, CVY_PRECISION_FP32);
-        double seconds = cvy_compute_estimate_op(compute, &relu, 1.0).seconds;
+        double seconds = cvy_compute_estimate_op(compute, &relu, 1.0, 0.0).seconds;
         assert_near(seconds, bytes_relu / (100e9 * expected[i].share) + launch_s);
         cvy_compute_destroy(&compute);
     }
@@ -112,8 +112,8 @@ static void test_mixed_precision_halves_activations(void **state)
     cvy_compute *compute = prepare(machine, CVY_PRECISION_FP16);
     cvy_op conv = make_convolution(CVY_PASS_BACKWARD_DATA, 1, 1), relu = make_relu();
     assert_near(cvy_compute_op_bytes(compute, &conv), bytes_1x1 / 2.0);
-    assert_near(cvy_compute_estimate_op(compute, &conv, 1.0).seconds, flop_1x1 / 2e12 + launch_s);
-    assert_near(cvy_compute_estimate_op(compute, &relu, 1.0).seconds, bytes_relu / 2.0 / 80e9 + launch_s);
+    assert_near(cvy_compute_estimate_op(compute, &conv, 1.0, 0.0).seconds, flop_1x1 / 2e12 + launch_s);
+    assert_near(cvy_compute_estimate_op(compute, &relu, 1.0, 0.0).seconds, bytes_relu / 2.0 / 80e9 + launch_s);
     assert_near(cvy_compute_element_bytes(compute), 2.0);
     cvy_tensor w = {.shape = CVY_SHAPE(1000), .dtype = CVY_F32};
     cvy_op sgd = {.kind = CVY_OP_SGD, .pass = CVY_PASS_UPDATE, .params.optimizer = {.momentum = 0.9}};
@@ -146,9 +146,9 @@ static void test_thin_slices_keep_a_share_of_the_whole(void **state)
     cvy_machine *machine = load_machine(*state, "  slice-floor: 0.3\n");
     cvy_compute *compute = prepare(machine, CVY_PRECISION_FP32);
     cvy_op conv = make_convolution(CVY_PASS_FORWARD, 1, 1), relu = make_relu();
-    assert_near(cvy_compute_estimate_op(compute, &conv, 2.0).seconds, flop_1x1 / 1e12 + launch_s);
-    assert_near(cvy_compute_estimate_op(compute, &conv, 8.0).seconds, 2.4 * flop_1x1 / 1e12 + launch_s);
-    assert_near(cvy_compute_estimate_op(compute, &relu, 8.0).seconds, bytes_relu / 100e9 + launch_s);
+    assert_near(cvy_compute_estimate_op(compute, &conv, 2.0, 0.0).seconds, flop_1x1 / 1e12 + launch_s);
+    assert_near(cvy_compute_estimate_op(compute, &conv, 8.0, 0.0).seconds, 2.4 * flop_1x1 / 1e12 + launch_s);
+    assert_near(cvy_compute_estimate_op(compute, &relu, 8.0, 0.0).seconds, bytes_relu / 100e9 + launch_s);
     cvy_compute_destroy(&compute);
     cvy_machine_destroy(&machine);
 }

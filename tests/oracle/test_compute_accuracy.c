@@ -72,7 +72,7 @@ static double estimate_row(const csv *row, const cvy_schedule *s)
     double seconds = 0.0;
     for (int i = 0; i < s->steps; i++) {
         if (s->step[i].op >= 0) {
-            seconds += cvy_compute_estimate_op(compute, &s->op[s->step[i].op], 1.0).seconds;
+            seconds += cvy_compute_estimate_op(compute, &s->op[s->step[i].op], 1.0, 0.0).seconds;
         }
     }
     cvy_compute_destroy(&compute);

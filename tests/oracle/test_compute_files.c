@@ -30,16 +30,16 @@ static void test_a_measured_kernel_is_found_by_its_shape(void **state)
 {
     cvy_machine *machine = load_machine(*state, named);
     cvy_op conv = make_convolution(CVY_PASS_FORWARD, 1, 1), other = make_convolution(CVY_PASS_FORWARD, 3, 1);
-    put_table(*state, &machine->device, &conv, (cvy_kernel_time){1.25e-3, 0.02});
+    put_table(*state, &machine->device, &conv, (cvy_kernel_time){1.25e-3, 0.02, 0.0});
     cvy_compute *compute = prepare(machine, CVY_PRECISION_FP32);
-    cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &conv, 8.0);
+    cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &conv, 8.0, 0.0);
     assert_near(estimate.seconds, 1.25e-3);
     assert_near(estimate.error, 0.02);
     assert_int_equal(estimate.source, CVY_COMPUTE_TABLE);
-    assert_int_equal(cvy_compute_estimate_op(compute, &other, 1.0).source, CVY_COMPUTE_ROOFLINE);
+    assert_int_equal(cvy_compute_estimate_op(compute, &other, 1.0, 0.0).source, CVY_COMPUTE_ROOFLINE);
     cvy_compute_destroy(&compute);
     compute = prepare(machine, CVY_PRECISION_FP16); /* the table is of f32 */
-    assert_int_equal(cvy_compute_estimate_op(compute, &conv, 1.0).source, CVY_COMPUTE_ROOFLINE);
+    assert_int_equal(cvy_compute_estimate_op(compute, &conv, 1.0, 0.0).source, CVY_COMPUTE_ROOFLINE);
     cvy_compute_destroy(&compute);
     cvy_machine_destroy(&machine);
 }
@@ -49,11 +49,11 @@ static void test_a_faster_machine_scales_what_was_measured(void **state)
 {
     cvy_machine *machine = load_machine(*state, named);
     cvy_op conv = make_convolution(CVY_PASS_FORWARD, 1, 1);
-    put_table(*state, &machine->device, &conv, (cvy_kernel_time){1.005e-3, 0.0});
+    put_table(*state, &machine->device, &conv, (cvy_kernel_time){1.005e-3, 0.0, 0.0});
     machine->device.peak_flop_per_s[CVY_PRECISION_FP32] *= 2.0;
     machine->device.memory_Bps *= 2.0;
     cvy_compute *compute = prepare(machine, CVY_PRECISION_FP32);
-    assert_near(cvy_compute_estimate_op(compute, &conv, 1.0).seconds, launch_s + 0.5e-3);
+    assert_near(cvy_compute_estimate_op(compute, &conv, 1.0, 0.0).seconds, launch_s + 0.5e-3);
     cvy_compute_destroy(&compute);
     cvy_machine_destroy(&machine);
 }
@@ -68,21 +68,21 @@ static void test_many_kernels_keep_apart(void **state)
     cvy_kernel_table_begin(&machine->device, CVY_PRECISION_FP32, &text);
     for (int i = 1; i <= ROWS; i++) {
         op.operand[0].tensor.shape.extent[0] = op.operand[1].tensor.shape.extent[0] = i;
-        cvy_kernel_table_add(&op, &(cvy_kernel_time){1e-6 * i, 0.001 * i}, &text);
+        cvy_kernel_table_add(&op, &(cvy_kernel_time){1e-6 * i, 0.001 * i, 0.0}, &text);
     }
     cvy_op dropout = make_relu();
     dropout.kind = CVY_OP_DROPOUT;
     dropout.params.dropout = (cvy_op_params_dropout){.probability = 0.5, .layer = 3};
-    cvy_kernel_table_add(&dropout, &(cvy_kernel_time){7e-3, 0.0}, &text);
+    cvy_kernel_table_add(&dropout, &(cvy_kernel_time){7e-3, 0.0, 0.0}, &text);
     assert_true(put_test_file(test_path(*state, "kernels.csv"), text.data, text.length));
     cvy_text_destroy(&text);
     cvy_compute *compute = prepare(machine, CVY_PRECISION_FP32);
     for (int i = 1; i <= ROWS; i++) {
         op.operand[0].tensor.shape.extent[0] = op.operand[1].tensor.shape.extent[0] = i;
-        assert_near(cvy_compute_estimate_op(compute, &op, 1.0).seconds, 1e-6 * i);
+        assert_near(cvy_compute_estimate_op(compute, &op, 1.0, 0.0).seconds, 1e-6 * i);
     }
     dropout.params.dropout.layer = 9;
-    assert_near(cvy_compute_estimate_op(compute, &dropout, 1.0).seconds, 7e-3);
+    assert_near(cvy_compute_estimate_op(compute, &dropout, 1.0, 0.0).seconds, 7e-3);
     cvy_compute_destroy(&compute);
     cvy_machine_destroy(&machine);
 }
@@ -114,26 +114,27 @@ static void change(const char *right, const char *from, const char *to, char *te
 
 static void test_wrong_tables_are_told_by_line(void **state)
 {
-    static const char right[] = "convoy-kernel-table,1\nprecision,fp32\npeak,1 TFLOP/s\nbandwidth,100 GB/s\n"
-                                "key,seconds,error,op\n0123456789abcdef,0.5,0.1,relu forward\n";
+    static const char right[] = "convoy-kernel-table,2\nprecision,fp32\npeak,1 TFLOP/s\nbandwidth,100 GB/s\n"
+                                "key,distance,seconds,error,op\n0123456789abcdef,4096,0.5,0.1,relu forward\n";
     static const struct {
         const char *from, *to, *words;
     } wrong[] = {
-        {"table,1", "table,2", "1: found 'convoy-kernel-table,2', expected 'convoy-kernel-table,1'"},
+        {"table,2", "table,1", "1: found 'convoy-kernel-table,1', expected 'convoy-kernel-table,2'"},
         {"fp32", "fp31", "2: found 'fp31', expected a precision: fp64, fp32, tf32, fp16 or bf16"},
         {"precision", "prediction", "2: found 'prediction,fp32', expected 'precision,' and a name"},
         {"1 TFLOP/s", "1 TB/s", "3: found '1 TB/s', expected 'peak,' and a"},
         {"100 GB/s", "-1 GB/s", "4: found '-1 GB/s', expected 'bandwidth,' and a"},
-        {"key,seconds", "seconds,key", "5: found 'seconds,key,error,op', expected 'key,seconds,error,op'"},
-        {"0123456789abcdef", "123456789abcdef", "6: found '123456789abcdef,0.5,0.1,relu forward', expected a key"},
-        {"0123456789abcdef", "0123456789abcdefa", "6: found '0123456789abcdefa,0.5,0.1,relu forward', expected a key"},
+        {"key,distance", "distance,key", "5: found 'distance,key,seconds,error,op', expected 'key,"},
+        {"0123456789abcdef", "123456789abcdef", "6: found '123456789abcdef,4096,0.5,0.1,relu"},
+        {"0123456789abcdef", "0123456789abcdefa", "6: found '0123456789abcdefa,4096,0.5,0.1,"},
         {"0.5", "0", "6: found '0,0.1,relu forward', expected seconds from 1e-12 to 1e6 and a comma"},
+        {"4096", "-1", "6: found '-1,0.5,0.1,relu forward', expected a distance of 0 to 1e18 bytes and a comma"},
         {"0.5", "inf", "6: found 'inf,0.1,relu forward', expected seconds"},
         {"0.5", "0x1", "6: found '0x1,0.1,relu forward', expected seconds"},
         {"0.1,", "-0.1,", "6: found '-0.1,relu forward', expected a relative error from 0 to 10 and a comma"},
         {",0.1,relu forward", "", "6: found '0.5', expected seconds"},
-        {"\n0123456789abcdef,0.5,0.1,relu forward\n", "\n\n", "6: found '', expected a key"},
-        {"bandwidth,100 GB/s\nkey,seconds,error,op\n0123456789abcdef,0.5,0.1,relu forward\n", "",
+        {"\n0123456789abcdef,4096,0.5,0.1,relu forward\n", "\n\n", "6: found '', expected a key"},
+        {"bandwidth,100 GB/s\nkey,distance,seconds,error,op\n0123456789abcdef,4096,0.5,0.1,relu forward\n", "",
          "4: found 'the end', expected 'bandwidth,' and a"},
     };
     char text[1024];
@@ -176,14 +177,14 @@ static void test_a_predictor_by_hand(void **state)
     cvy_compute *compute = prepare_net(*state, right_net);
     cvy_op conv = make_convolution(CVY_PASS_FORWARD, 1, 1), square = make_convolution(CVY_PASS_FORWARD, 3, 1);
     cvy_op backward = make_convolution(CVY_PASS_BACKWARD_DATA, 1, 1);
-    cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &conv, 1.0);
+    cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &conv, 1.0, 0.0);
     assert_int_equal(estimate.source, CVY_COMPUTE_PREDICTOR);
     assert_near(estimate.seconds, launch_s + 2.0 * (exp(0.5) * flop_1x1 / 2e12 - launch_s));
     assert_near(estimate.error, sinh(0.25));
-    estimate = cvy_compute_estimate_op(compute, &square, 1.0);
+    estimate = cvy_compute_estimate_op(compute, &square, 1.0, 0.0);
     assert_int_equal(estimate.source, CVY_COMPUTE_PREDICTOR);
     assert_near(estimate.error, 0.4);
-    assert_int_equal(cvy_compute_estimate_op(compute, &backward, 1.0).source, CVY_COMPUTE_ROOFLINE);
+    assert_int_equal(cvy_compute_estimate_op(compute, &backward, 1.0, 0.0).source, CVY_COMPUTE_ROOFLINE);
     cvy_compute_destroy(&compute);
 }
 
@@ -203,7 +204,8 @@ static void test_features_are_sizes_of_the_op(void **state)
         double size;
     } expected[] = {{"n", 8},      {"c", 64},        {"f", 64},      {"groups", 4}, {"input", 3136}, {"output", 3136},
                     {"kernel", 9}, {"stride", 1},    {"flop", 9 * flop_1x1 / 4},
-                    {"bytes", 4 * (2 * 1605632.0 + 64 * 16 * 9)}, {"columns", 8 * 3136}, {"depth", 16 * 9}};
+                    {"bytes", 4 * (2 * 1605632.0 + 64 * 16 * 9)}, {"columns", 8 * 3136}, {"depth", 16 * 9},
+                    {"distance", 33554432.0}};
     char text[1024];
     cvy_op conv = make_convolution(CVY_PASS_FORWARD, 3, 4);
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
@@ -214,7 +216,7 @@ static void test_features_are_sizes_of_the_op(void **state)
         cvy_compute *compute = prepare_net(*state, text);
         double roof_s = 9.0 * flop_1x1 / 4.0 / 1e12;
         double expected_s = roof_s * exp(log2(expected[i].size) / 100);
-        assert_near_float(cvy_compute_estimate_op(compute, &conv, 1.0).seconds, expected_s);
+        assert_near_float(cvy_compute_estimate_op(compute, &conv, 1.0, 33554432.0).seconds, expected_s);
         cvy_compute_destroy(&compute);
     }
 }
@@ -256,7 +258,7 @@ static void test_failing_memory_is_told(void **state)
 {
     cvy_machine *machine = load_machine(*state, "  kernel-tables: [kernels.csv]\n  predictors: [net.yaml]\n");
     cvy_op conv = make_convolution(CVY_PASS_FORWARD, 1, 1);
-    put_table(*state, &machine->device, &conv, (cvy_kernel_time){1e-3, 0.0});
+    put_table(*state, &machine->device, &conv, (cvy_kernel_time){1e-3, 0.0, 0.0});
     assert_true(put_test_file(test_path(*state, "net.yaml"), right_net, strlen(right_net)));
     int failures = 0;
     for (cvy_status status = CVY_ERR_MEMORY; status != CVY_OK; failures++) {

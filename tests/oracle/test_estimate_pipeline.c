@@ -360,7 +360,7 @@ static double price(const cvy_compute *compute, cvy_network *network, const cvy_
 {
     cvy_network_cost cost = {0};
     if (step->op >= 0) {
-        return cvy_compute_estimate_op(compute, &s->op[step->op], 1.0).seconds;
+        return cvy_compute_estimate_op(compute, &s->op[step->op], 1.0, 0.0).seconds;
     }
     if (step->exchange < 0) {
         return 0.0;

@@ -60,7 +60,7 @@ static serial sum_serial(const cvy_model *model, const cvy_machine *machine, int
     for (int i = 0; i < s->steps; i++) {
         if (s->step[i].op >= 0) {
             const cvy_op *op = &s->op[s->step[i].op];
-            sum.seconds += cvy_compute_estimate_op(compute, op, 1.0).seconds;
+            sum.seconds += cvy_compute_estimate_op(compute, op, 1.0, 0.0).seconds;
             *(s->step[i].phase == CVY_PHASE_UPDATE ? &sum.update_flop : &sum.other_flop) += cvy_op_flop(op);
         }
     }
@@ -109,7 +109,7 @@ static serial sum_stages(const cvy_distribution *d, const cvy_machine *machine, 
         const cvy_schedule *s = &plan->schedule[CVY_SCHEDULE_TRAIN];
         for (int i = 0; i < s->steps; i++) {
             bool works = s->step[i].op >= 0;
-            seconds += works ? cvy_compute_estimate_op(compute, &s->op[s->step[i].op], 1.0).seconds : 0.0;
+            seconds += works ? cvy_compute_estimate_op(compute, &s->op[s->step[i].op], 1.0, 0.0).seconds : 0.0;
         }
         int64_t bytes = s->memory.persistent_bytes + s->memory.live_bytes;
         most.seconds = fmax(most.seconds, seconds);
