@@ -35,8 +35,11 @@ static void begin_drawing(const cvy_sweep *sweep, const char *title, drawing *d)
 
 static cvy_status keep_chart(drawing *d, const char *name, const cvy_chart *chart)
 {
+    char prefix[16];
+    const cvy_chart_frame frame = {.width = CVY_CHART_WIDTH, .height = CVY_CHART_HEIGHT, .prefix = prefix};
     cvy_text svg = {0};
-    cvy_status status = cvy_chart_draw(chart, &svg);
+    snprintf(prefix, sizeof prefix, "s%d-", d->charts.count); /* charts may be joined into one document */
+    cvy_status status = cvy_chart_draw_in(chart, &frame, &svg);
     if (status != CVY_OK) {
         cvy_text_destroy(&svg);
         return status;
