@@ -113,7 +113,7 @@ static cvy_status run_report(const cli_command *command, int argc, char **argv)
 
 const cli_command cli_report = {
     .name = "report",
-    .operands = "WHAT",
+    .operands = "RUN|FILE|MODEL",
     .usage = "RUN\n"
              "PLAN.yaml\n"
              "MEASURED.csv\n"

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "estimate_world.h"
 #include "oracle/estimate_internal.h"
 
