@@ -6,16 +6,16 @@
 #
 # Kernels are measured once, on as many hosts as there are cores; then for each number of hosts and each rate the
 # network between them, and each case: planned with that file, saved, run RUNS times by that plan. Accuracy is
-# 1 - |predicted - measured| / measured of the median. HOSTS, RATES, CASES (MODEL=BATCH), STRATEGIES, RUNS, WARMUP,
-# ITERATIONS, SECONDS_OF (of measuring kernels) choose; KEEP names a folder that stays, where kernels, networks and rows
-# of former calls are used again.
+# 1 - |predicted - measured| / measured of the median. HOSTS, RATES, CASES (MODEL=BATCH of a rank), STRATEGIES, RUNS,
+# WARMUP, ITERATIONS, SECONDS_OF (of measuring kernels) choose; KEEP names a folder that stays, where kernels, networks
+# and rows of former calls are used again.
 #
 # Hosts beyond the cores share them: a rank a host has one thread, and hosts that have a core each are kept on it.
 set -eu
 netlab=$(readlink -f "${1:?the path of a netlab script}")
 convoy=$(readlink -f "${2:-$(dirname "$0")/../build/convoy}")
 hosts=${HOSTS:-2 3} rates=${RATES:-1gbit 100mbit} runs=${RUNS:-3} cores=$(nproc)
-cases=${CASES:-cifar10-quick=64 resnet18=16 alexnet=16}
+cases=${CASES:-cifar10-quick=32 resnet18=8 alexnet=8}
 # %d is the number of hosts
 strategies=${STRATEGIES:-data height=%d pipeline,micro-batches=4}
 work=${KEEP:-$(mktemp -d)}
@@ -58,7 +58,7 @@ for case in $cases; do
         "$netlab" down
         "$netlab" up $n 10gbit
         over $n "$convoy" calibrate --quiet --threads 1 --budget quick --seconds "${SECONDS_OF:-20}" \
-            --model "${case%=*}" --batch "${case#*=}" --strategy "$(strategies_of $n)" --out "$file" >/dev/null
+            --model "${case%=*}" --batch $((n * ${case#*=})) --strategy "$(strategies_of $n)" --out "$file" >/dev/null
     fi
 done
 # The first file, with the tables of all.
@@ -82,7 +82,7 @@ for n in ${hosts#-}; do
                 plan=$work/plan.yaml
                 rm -f "$plan"
                 grep -q "^$name " "$work/rows" && continue
-                answer=$("$convoy" plan "${case%=*}" --batch "${case#*=}" --ranks "$n" --machine "$machine" \
+                answer=$("$convoy" plan "${case%=*}" --batch $((n * ${case#*=})) --ranks "$n" --machine "$machine" \
                     --strategy "$strategy" --save "$plan" --json) || { echo "$name -" >>"$work/rows"; continue; }
                 line="$name $(echo "$answer" | field iteration_s) $(echo "$answer" | field error_relative)"
                 for run in $(seq "$runs"); do

@@ -9,7 +9,7 @@
 
 #include "calibrate/import.h"
 #include "folder.h"
-#include "oracle/compute.h"
+#include "oracle/compute_internal.h"
 #include "plan/plan.h"
 
 static cvy_status import(const char *folder, const char *text, cvy_kernel_survey *survey)
