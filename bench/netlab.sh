@@ -5,7 +5,7 @@
 #                                       runs CMD over N hosts under MPI, one rank a host; CONVOY: build/convoy
 #
 # Kernels are measured once, on as many hosts as there are cores; then for each number of hosts and each rate the
-# network between them, and each case: planned with that file, saved, run RUNS times by that plan. Accuracy is
+# network between them, and each case: planned with that file, then run RUNS times. Accuracy is
 # 1 - |predicted - measured| / measured of the median. HOSTS, RATES, CASES (MODEL=BATCH of a rank), STRATEGIES, RUNS,
 # WARMUP, ITERATIONS, SECONDS_OF (of measuring kernels) choose; KEEP names a folder that stays, where kernels, networks
 # and rows of former calls are used again.
@@ -85,8 +85,14 @@ for n in ${hosts#-}; do
                 answer=$("$convoy" plan "${case%=*}" --batch $((n * ${case#*=})) --ranks "$n" --machine "$machine" \
                     --strategy "$strategy" --save "$plan" --json) || { echo "$name -" >>"$work/rows"; continue; }
                 line="$name $(echo "$answer" | field iteration_s) $(echo "$answer" | field error_relative)"
+                # stages are those of the plan; all else is cut alike with and without it, in the fastest formats
+                how=(--plan "$plan")
+                case $strategy in
+                pipeline*) ;;
+                *) how=("${case%=*}" --batch $((n * ${case#*=})) --strategy "$strategy" --machine "$machine") ;;
+                esac
                 for run in $(seq "$runs"); do
-                    result=$(over "$n" "$convoy" bench --plan "$plan" --threads 1 --warmup "${WARMUP:-2}" \
+                    result=$(over "$n" "$convoy" bench "${how[@]}" --threads 1 --warmup "${WARMUP:-2}" \
                         --iterations "${ITERATIONS:-8}" --json)
                     line="$line $(echo "$result" | field iteration_s)"
                 done

@@ -142,9 +142,11 @@ static cvy_status fill_device(const cvy_calibration *c, cvy_machine *m)
     d->first_touch_Bps = c->peaks.first_touch_Bps;
     d->interruptions = cvy_round_figure(c->survey.interruptions);
     d->spread = cvy_round_figure(c->survey.noise.spread / 1.349); /* quartiles of a normal distribution: 1.349 apart */
-    const figure figures[] = {{&d->cores, looked},          {&d->vector_bits, looked},   {&d->memory_bytes, looked},
-                              {&d->memory_Bps, measured},  {&d->first_touch_Bps, measured},   {&d->launch_s, measured},    {&d->spread, spread},
-                              {&d->interruptions, measured}, {&d->peak_flop_per_s[CVY_PRECISION_FP32], measured}};
+    const figure figures[] = {{&d->cores, looked},           {&d->vector_bits, looked},
+                              {&d->memory_bytes, looked},    {&d->memory_Bps, measured},
+                              {&d->launch_s, measured},      {&d->first_touch_Bps, measured},
+                              {&d->spread, spread},          {&d->interruptions, measured},
+                              {&d->peak_flop_per_s[CVY_PRECISION_FP32], measured}};
     return set_sources(m, figures, (int)(sizeof figures / sizeof figures[0]));
 }
 

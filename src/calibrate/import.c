@@ -25,9 +25,9 @@ static const struct {
                       [BIAS] = {"bias", 0, 0}};
 
 /* Plain formats need no blocks. */
-enum { BLOCK = 8 };
+enum { BLOCK = 8, MOST_ROWS = 65536, LARGEST = 1 << 30 };
 
-static const double longest_s = 3600.0, largest = 1e12;
+static const double longest_s = 3600.0;
 
 typedef struct reader {
     cvy_csv *csv;
@@ -89,7 +89,7 @@ static cvy_status read_numbers(const reader *r, int row, int64_t number[COLUMNS]
     for (int i = 0; i < COLUMNS; i++) {
         number[i] = columns[i].usual;
         if (has_cell(r, row, r->column[i])) {
-            CVY_TRY(cvy_csv_get_int(r->csv, row, r->column[i], columns[i].least, (int64_t)largest, &number[i]));
+            CVY_TRY(cvy_csv_get_int(r->csv, row, r->column[i], columns[i].least, LARGEST, &number[i]));
         }
     }
     return CVY_OK;
@@ -98,7 +98,6 @@ static cvy_status read_numbers(const reader *r, int row, int64_t number[COLUMNS]
 static void set_window(const int64_t number[COLUMNS], int space_dims, cvy_op_params_window *params)
 {
     params->groups = number[GROUPS];
-    params->count_padding = true;
     for (int axis = 0; axis < 3; axis++) {
         bool flat = axis == 0 && space_dims == 2;
         params->window.kernel[axis] = flat ? 1 : number[KD + axis];
@@ -118,6 +117,7 @@ static void set_params(const int64_t number[COLUMNS], cvy_drawn_shape *shape)
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE:
         set_window(number, shape->x.dims - 2, &op->params.window);
+        op->params.window.count_padding = op->kind == CVY_OP_POOL_MAX || op->kind == CVY_OP_POOL_AVERAGE;
         break;
     case CVY_OP_BATCH_NORM:
         op->params.norm = (cvy_op_params_norm){.epsilon = 1e-5, .momentum = 0.1, .merged = 1,
@@ -202,6 +202,8 @@ static cvy_status read_rows(reader *r, cvy_kernel_survey *survey)
 {
     int rows = r->csv->rows;
     CVY_REQUIRE(rows > 0, CVY_ERR_INPUT, "%s: no kernel in it", r->csv->file);
+    CVY_REQUIRE(rows <= MOST_ROWS, CVY_ERR_INPUT, "%s: found %d kernels, expected %d at most", r->csv->file, rows,
+                (int)MOST_ROWS);
     r->shape = cvy_calloc((size_t)rows, sizeof *r->shape);
     survey->row = cvy_calloc((size_t)rows, sizeof *survey->row);
     if (!r->shape || !survey->row) {

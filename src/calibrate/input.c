@@ -106,7 +106,7 @@ static cvy_status measure_decoding(const bench *b, double *Bps_out)
     return status;
 }
 
-/* Since the process began: field 22 of its line in /proc, in ticks since the system's start; 0 where that is unknown. */
+/* Since the process began: field 22 of its line in /proc, in ticks since the system's start; 0: unknown. */
 double cvy_input_find_startup_s(void)
 {
     char line[1024] = "";
@@ -118,8 +118,8 @@ double cvy_input_find_startup_s(void)
     }
     const char *end = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL; /* behind a name with any letters */
     fclose(file);
-    int read = end ? sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                            &ticks) : 0;
+    static const char form[] = " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu";
+    int read = end ? sscanf(end + 1, form, &ticks) : 0;
     if (read != 1 || clock_gettime(CLOCK_BOOTTIME, &now) != 0) {
         return 0.0;
     }

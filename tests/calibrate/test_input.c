@@ -1,4 +1,4 @@
-/* Rates of files and samples: they are measured where they are asked about, leave nothing behind, and go into a file. */
+/* Rates of files and samples: measured where they are asked about, nothing left behind, written into a machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,6 +24,7 @@ static void test_rates_are_measured_and_nothing_is_left(void **state)
 static void test_a_folder_that_is_none_is_told(void **state)
 {
     cvy_input_rates rates = {0};
+    assert_true(put_test_file(test_path(*state, "no"), "", 0));
     assert_int_equal(cvy_input_measure(test_path(*state, "no/such/here"), &rates), CVY_ERR_IO);
     assert_true(rates.read_Bps == 0.0);
 }
