@@ -101,7 +101,7 @@ static void add_time_row(cvy_page *page, const shown *s, int row)
 {
     char text[4][CVY_UNIT_TEXT];
     const cvy_estimate *e = get_estimate(s, row);
-    cvy_page_cell(page, "%s%s", s->name[row], s->index[row] == s->plans->search->data ? " (data parallelism)" : "");
+    cvy_page_cell(page, "%s", s->name[row]);
     cvy_page_cell(page, "%s \xc2\xb1 %.0f %%", cvy_print_seconds(e->iteration_s, text[0]), 100.0 * e->error_relative);
     cvy_page_cell(page, "%s", cvy_print_rate(e->images_per_s, text[0]));
     cvy_page_cell(page, "%s%s", cvy_print_bytes((double)e->total_bytes, text[1]),
