@@ -117,7 +117,7 @@ static void set_params(const int64_t number[COLUMNS], cvy_drawn_shape *shape)
     case CVY_OP_POOL_MAX:
     case CVY_OP_POOL_AVERAGE:
         set_window(number, shape->x.dims - 2, &op->params.window);
-        op->params.window.count_padding = op->kind == CVY_OP_POOL_MAX || op->kind == CVY_OP_POOL_AVERAGE;
+        op->params.window.count_padding = op->kind == CVY_OP_POOL_AVERAGE;
         break;
     case CVY_OP_BATCH_NORM:
         op->params.norm = (cvy_op_params_norm){.epsilon = 1e-5, .momentum = 0.1, .merged = 1,
