@@ -53,10 +53,30 @@ static void fill(const cvy_kernel *kernel, void *const *operand)
 /* Touch what lies between two runs, read and written as activations are. */
 static void go_through(unsigned char *memory, size_t bytes)
 {
+#ifdef _OPENMP
 #pragma omp parallel for schedule(static)
+#endif
     for (size_t i = 0; i < bytes; i += CACHE_LINE) {
         memory[i]++;
     }
+}
+
+/* Throw what a kernel works on out of the caches. Where no instruction does, what lies between has to. */
+static void throw_out(const cvy_kernel *kernel, void *const *operand)
+{
+#ifdef __x86_64__
+    for (int i = 0; i < kernel->op.operands; i++) {
+        const char *memory = operand[i];
+        int64_t bytes = cvy_tensor_bytes(&kernel->op.operand[i].tensor);
+        for (int64_t at = 0; at < bytes; at += CACHE_LINE) {
+            __builtin_ia32_clflush(memory + at);
+        }
+    }
+    __builtin_ia32_mfence();
+#else
+    (void)kernel;
+    (void)operand;
+#endif
 }
 
 /* The notch of a box plot (McGill, Tukey, Larsen, "Variations of box plots", 1978). */
@@ -100,6 +120,9 @@ cvy_status cvy_kernel_measure_runs(const cvy_backend_chain *chain, const cvy_op 
     fill(kernel, operand);
     for (int i = -1; runs < most && is_worth_more(effort, measured_s, runs, spent_s); i++) {
         go_through(effort->between, effort->between ? effort->between_bytes : 0);
+        if (effort->evict) {
+            throw_out(kernel, operand);
+        }
         cvy_pulse_beat();
         double start_s = cvy_clock_s();
         CVY_TRY_GOTO(status, done, cvy_kernel_run(kernel, operand, scratch, &run));

@@ -16,6 +16,7 @@ typedef struct cvy_measure_effort {
     unsigned char *between; /**< memory that all threads together go through before each run, as other layers go through
                                  theirs, so that operands are no nearer than they would be; NULL: none; borrowed */
     size_t between_bytes;
+    bool evict; /**< operands are thrown out of all caches before each run, as far as the processor can be asked to */
 } cvy_measure_effort;
 
 #define CVY_MEASURE_QUICK {.least_runs = 2, .most_runs = 8, .enough_s = 0.01}

@@ -25,6 +25,9 @@ static int collect(const cvy_kernel_survey *survey, int kernel, int pass, cvy_fi
     for (int i = 0; i < survey->rows; i++) {
         const cvy_kernel_survey_row *row = &survey->row[i];
         bool wanted = kernel == CVY_ANY || (cvy_op_kernel(&row->op) == kernel && (int)row->op.pass == pass);
+        if (kernel == CVY_ANY && row->shape / cvy_shape_families() > survey->rounds) {
+            continue; /* as many shapes of each family, whatever their number in a round */
+        }
         if (wanted && row->family >= 0) { /* a model's own ops are in the table, and judge the fits */
             cvy_fit_make_sample(&row->op, &row->time, row->shape, &sample_out[count++]);
         }

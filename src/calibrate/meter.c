@@ -45,7 +45,8 @@ static cvy_status measure(void *context, const cvy_op *op, double between_bytes,
     cvy_kernel_time best = {0};
     CVY_REQUIRE(ways > 0, CVY_ERR_UNSUPPORTED, "no backend runs %s", cvy_op_print(op, text));
     effort.between = meter->between.base;
-    effort.between_bytes = (size_t)fmin(between_bytes, CVY_FARTHEST_BYTES);
+    effort.between_bytes = (size_t)fmin(between_bytes, CVY_NEARER_BYTES);
+    effort.evict = between_bytes >= CVY_FARTHEST_BYTES;
     for (int i = 0; i < ways; i++) {
         effort.hopeless_s = hopeless * best.seconds;
         CVY_TRY(cvy_kernel_measure_runs(&meter->chain, &way[i], &effort, seconds, &runs));
@@ -90,7 +91,7 @@ cvy_status cvy_machine_meter_create(const cvy_backend_chain *chain, const cvy_me
         return CVY_ERR_MEMORY;
     }
     *meter = (cvy_machine_meter){.chain = *chain, .effort = *effort, .block = block, .probe = op};
-    cvy_status status = cvy_arena_create((size_t)CVY_FARTHEST_BYTES, &meter->between);
+    cvy_status status = cvy_arena_create((size_t)CVY_NEARER_BYTES, &meter->between);
     if (status != CVY_OK) {
         cvy_machine_meter_destroy(&meter);
         return status;

@@ -8,9 +8,15 @@
 #include "backend/measure.h"
 #include "oracle/compute.h"
 
+/** Most bytes that are touched between two runs of an op whose operands may be in a cache then. */
+#define CVY_NEARER_BYTES 33554432.0
+
 typedef struct cvy_meter {
     void *context;
-    /** Seconds of an op as this machine runs it best, after so many other bytes, and how far its runs lie apart. */
+    /**
+     * Seconds of an op as this machine runs it best, after so many other bytes, and how far its runs lie apart. From
+     * CVY_FARTHEST_BYTES on, all caches have been emptied of its operands.
+     */
     cvy_status (*measure)(void *context, const cvy_op *op, double between_bytes, cvy_kernel_time *time_out);
     /** Seconds of a piece of work that is always the same: what else runs here shows in it. */
     cvy_status (*probe)(void *context, double *seconds_out);

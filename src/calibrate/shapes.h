@@ -29,6 +29,7 @@ typedef struct cvy_shape_family {
     const char *name;
     cvy_op_kind kind;
     unsigned passes; /**< 1u << CVY_PASS_… */
+    int shapes;      /**< that a round has of it: more of those which nets spend their time in */
     void (*draw)(cvy_dice *dice, cvy_drawn_shape *shape);
 } cvy_shape_family;
 

@@ -1,7 +1,8 @@
 /*
- * Convolutions as nets have them: kernels of 1 to 11, strides of 1, 2 and 4, padded to keep the size or not at all.
- * Every second one is a slice of another: fewer samples, few filters, few channels, or a strip of rows, which has
- * padding on its outer edge alone. Ranges as in spec/scaling-model.md, 1.4.
+ * Convolutions as nets have them: kernels of 1 to 11, strides of 1, 2 and 4, padded to keep the size or not at all,
+ * two in three with filters in a plain proportion to channels. Two in five are slices of others: fewer samples, few
+ * filters, few channels, or a strip of rows, which has padding on its outer edge alone. Ranges as in
+ * spec/scaling-model.md, 1.4.
  */
 #include "calibrate/shapes_internal.h"
 
@@ -22,8 +23,10 @@ cvy_window cvy_make_window(int space_dims, int64_t kernel, int64_t stride, int64
 
 int64_t cvy_draw_channels(cvy_dice *dice, int64_t most)
 {
-    int64_t channels = cvy_dice_log(dice, 1, most);
-    return cvy_dice_chance(dice, 0.5) ? cvy_min_i64(cvy_round_up(channels, 8), most) : channels;
+    bool odd = cvy_dice_chance(dice, 0.2);
+    int64_t block = cvy_dice_chance(dice, 0.8) ? 16 : 8;
+    int64_t channels = cvy_dice_log(dice, odd ? 1 : block, most);
+    return odd ? channels : cvy_min_i64(cvy_round_up(channels, block), most);
 }
 
 int64_t cvy_draw_share(cvy_dice *dice, int64_t extent)
@@ -37,10 +40,11 @@ cvy_shape cvy_draw_map(cvy_dice *dice, int space_dims)
     enum { MOST_SAMPLES = 256, MOST_CHANNELS = 2048, MOST_SIDE = 230, MOST_SIDE_OF_VOLUME = 128 };
     int64_t most = space_dims == 3 ? MOST_SIDE_OF_VOLUME : MOST_SIDE;
     cvy_shape map = {.dims = 2 + space_dims};
-    map.extent[0] = cvy_dice_log(dice, 1, space_dims == 3 ? MOST_SAMPLES / 8 : MOST_SAMPLES);
+    int64_t samples = cvy_dice_chance(dice, 0.75) ? MOST_SAMPLES / 4 : MOST_SAMPLES;
+    map.extent[0] = cvy_dice_log(dice, 1, space_dims == 3 ? samples / 8 : samples);
     map.extent[1] = cvy_draw_channels(dice, MOST_CHANNELS);
     int64_t side = cvy_dice_log(dice, 1, most);
-    bool square = cvy_dice_chance(dice, 0.75);
+    bool square = cvy_dice_chance(dice, 0.85);
     for (int i = 2; i < map.dims; i++) {
         map.extent[i] = square ? side : cvy_dice_log(dice, 1, most);
     }
@@ -59,7 +63,7 @@ static void cut_rows(cvy_dice *dice, cvy_drawn_shape *shape)
 
 static void cut_slice(cvy_dice *dice, cvy_drawn_shape *shape)
 {
-    if (cvy_dice_chance(dice, 0.5)) {
+    if (cvy_dice_chance(dice, 0.6)) {
         return;
     }
     switch (cvy_dice_even(dice, 0, 3)) {
@@ -78,6 +82,10 @@ static void draw_dense_window(cvy_dice *dice, int space_dims, int64_t kernel, in
     shape->op.params.window.groups = 1;
     shape->x = cvy_draw_map(dice, space_dims);
     shape->filters = cvy_draw_channels(dice, MOST_FILTERS);
+    if (cvy_dice_chance(dice, 0.67)) { /* a quarter to four times as many as channels */
+        int64_t quarters = (int64_t)1 << cvy_dice_even(dice, 0, 4);
+        shape->filters = cvy_min_i64(cvy_max_i64(shape->x.extent[1] * quarters / 4, 1), MOST_FILTERS);
+    }
     if (cvy_dice_chance(dice, 0.125)) { /* a first layer */
         shape->x.extent[1] = cvy_dice_chance(dice, 0.25) ? 1 : 3;
     }

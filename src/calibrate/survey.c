@@ -145,28 +145,42 @@ static cvy_status add_task(surveyor *s, const cvy_op *op, double between_bytes, 
 }
 
 /* Of each op its own: what drew the shape is not asked again. */
-static double draw_between(const surveyor *s, int family, int round, int pass)
+static double draw_between(const surveyor *s, int family, int index, int pass)
 {
     cvy_dice dice = {.seed = s->options->seed, .owner = DISTANCE_OWNER + (uint32_t)(family * CVY_PASS_COUNT + pass),
-                     .index = (uint32_t)round};
-    bool none = cvy_dice_chance(&dice, 1.0 / 6.0) || s->options->most_between < LEAST_BETWEEN;
-    return none ? 0.0 : (double)cvy_dice_log(&dice, LEAST_BETWEEN, (int64_t)s->options->most_between);
+                     .index = (uint32_t)index};
+    int64_t which = cvy_dice_even(&dice, 0, 5);
+    if (which == 0 || s->options->most_between < LEAST_BETWEEN) {
+        return 0.0;
+    }
+    return which <= 2 ? CVY_FARTHEST_BYTES
+                      : (double)cvy_dice_log(&dice, LEAST_BETWEEN, (int64_t)s->options->most_between);
 }
 
-/* One shape of each family, all its passes. */
-static cvy_status draw_round(surveyor *s, int round)
+/* The passes of the index-th shape of a family. */
+static cvy_status draw_family(surveyor *s, int i, int index)
 {
     const cvy_kernel_survey_options *o = s->options;
+    const cvy_shape_family *family = cvy_shape_family_get(i);
+    cvy_drawn_shape shape;
+    CVY_TRY(cvy_shape_draw(o->seed, i, index, &o->limits, &shape));
+    for (int pass = 0; pass < CVY_PASS_COUNT; pass++) {
+        cvy_op op;
+        if (family->passes >> pass & 1u) {
+            CVY_TRY(cvy_shape_make_op(&shape, (cvy_op_pass)pass, o->limits.block, &op));
+            CVY_TRY(add_task(s, &op, draw_between(s, i, index, pass), i, index * cvy_shape_families() + i));
+        }
+    }
+    return CVY_OK;
+}
+
+/* As many shapes of each family as it has in a round. */
+static cvy_status draw_round(surveyor *s, int round)
+{
     for (int i = 0; i < cvy_shape_families(); i++) {
-        const cvy_shape_family *family = cvy_shape_family_get(i);
-        cvy_drawn_shape shape;
-        CVY_TRY(cvy_shape_draw(o->seed, i, round, &o->limits, &shape));
-        for (int pass = 0; pass < CVY_PASS_COUNT; pass++) {
-            cvy_op op;
-            if (family->passes >> pass & 1u) {
-                CVY_TRY(cvy_shape_make_op(&shape, (cvy_op_pass)pass, o->limits.block, &op));
-                CVY_TRY(add_task(s, &op, draw_between(s, i, round, pass), i, round * cvy_shape_families() + i));
-            }
+        int shapes = cvy_shape_family_get(i)->shapes;
+        for (int k = 0; k < shapes; k++) {
+            CVY_TRY(draw_family(s, i, round * shapes + k));
         }
     }
     return CVY_OK;
@@ -176,7 +190,11 @@ static cvy_status draw_round(surveyor *s, int round)
 static double round_between(const surveyor *s, int own)
 {
     double between = s->options->distance[own] - cvy_op_bytes(&s->options->op[own]);
-    return between < LEAST_BETWEEN ? 0.0 : fmin(exp2(2.0 * round(log2(between) / 2.0)), CVY_FARTHEST_BYTES);
+    if (between < LEAST_BETWEEN) {
+        return 0.0;
+    }
+    double rounded = exp2(2.0 * round(log2(between) / 2.0));
+    return rounded > CVY_NEARER_BYTES ? CVY_FARTHEST_BYTES : rounded;
 }
 
 /* Those of the options, each once. */

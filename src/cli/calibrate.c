@@ -38,10 +38,10 @@ typedef struct budget {
 static const budget budgets[] = {
     [CLI_BUDGET_QUICK] = {60.0, 200, 32e6, 0.005, 16.8e6, 16.8e6,
                           {.least_runs = 3, .most_runs = 9, .enough_s = 0.02, .median = true, .steady = 0.03}},
-    [CLI_BUDGET_NORMAL] = {300.0, 1000, 128e6, 0.02, CVY_FARTHEST_BYTES, 67.2e6,
-                           {.least_runs = 3, .most_runs = 21, .enough_s = 0.05, .median = true, .steady = 0.02}},
-    [CLI_BUDGET_FULL] = {1800.0, 5000, 512e6, 0.05, CVY_FARTHEST_BYTES, 268.5e6,
-                         {.least_runs = 5, .most_runs = 41, .enough_s = 0.10, .median = true, .steady = 0.01}},
+    [CLI_BUDGET_NORMAL] = {300.0, 1000, 128e6, 0.02, CVY_NEARER_BYTES, 67.2e6,
+                           {.least_runs = 3, .most_runs = 9, .enough_s = 0.01, .median = true, .steady = 0.02}},
+    [CLI_BUDGET_FULL] = {1800.0, 5000, 512e6, 0.05, CVY_NEARER_BYTES, 268.5e6,
+                         {.least_runs = 5, .most_runs = 15, .enough_s = 0.05, .median = true, .steady = 0.01}},
 };
 
 /* A calibration under way. */

@@ -85,8 +85,8 @@ const char *cvy_kernel_feature_name(int feature);
 /** Whether the time of a kernel may depend on a feature: of what goes element by element, shapes say nothing. */
 bool cvy_kernel_feature_matters(int kernel, int feature);
 
-/** Farther than this all distances are alike: beyond the caches that one core has for itself. */
-#define CVY_FARTHEST_BYTES 67108864.0
+/** Farther than this all distances are alike: beyond all caches. */
+#define CVY_FARTHEST_BYTES 134217728.0
 
 /**
  * The features of an op whose flop and bytes are given.

@@ -65,7 +65,7 @@ static inline int count_round(void)
 {
     int ops = 0;
     for (int i = 0; i < cvy_shape_families(); i++) {
-        ops += __builtin_popcount(cvy_shape_family_get(i)->passes);
+        ops += __builtin_popcount(cvy_shape_family_get(i)->passes) * cvy_shape_family_get(i)->shapes;
     }
     return ops;
 }

@@ -56,12 +56,13 @@ static const cvy_efficiency *find_rule(const cvy_machine *machine, int kernel, i
     return NULL;
 }
 
-static void assert_share(double found, double expected)
-{
-    if (found < 0.98 * expected || found > 1.02 * expected) {
-        fail_msg("a share of %g, expected %g", found, expected);
-    }
-}
+#define assert_share(found, expected) \
+    do { \
+        double share = (found); \
+        if (share < 0.98 * (expected) || share > 1.02 * (expected)) { \
+            fail_msg("a share of %g, expected %g", share, (double)(expected)); \
+        } \
+    } while (0)
 
 /* Convolutions tell of the rate, relus of the bandwidth alone. */
 static void test_the_file_has_the_constants_of_the_law(void **state)
@@ -91,7 +92,7 @@ static void test_the_file_has_the_constants_of_the_law(void **state)
     cvy_calibration_clear(&c);
 }
 
-/* What was measured is looked up; a shape of the 13th round, which was not, has the law's time within a twentieth. */
+/* What was measured is looked up; a shape of a later round, which was not, has the law's time within a twentieth. */
 static void test_the_oracle_says_what_the_law_says(void **state)
 {
     cvy_calibration c;
@@ -111,7 +112,7 @@ static void test_the_oracle_says_what_the_law_says(void **state)
     for (int family = 0; family < 6; family++) {
         cvy_drawn_shape shape;
         cvy_op op;
-        assert_int_equal(cvy_shape_draw(9, family, 12, &limits, &shape), CVY_OK);
+        assert_int_equal(cvy_shape_draw(9, family, 1000, &limits, &shape), CVY_OK);
         assert_int_equal(cvy_shape_make_op(&shape, CVY_PASS_FORWARD, 8, &op), CVY_OK);
         cvy_compute_estimate estimate = cvy_compute_estimate_op(compute, &op, 1.0, 0.0);
         double ratio = estimate.seconds / law_of_roofline(NULL, &op);
@@ -139,7 +140,7 @@ static void test_a_line_becomes_a_predictor(void **state)
     cvy_machine *machine = NULL;
     cvy_compute *compute = NULL;
     const char *path = test_path(*state, "law");
-    survey_fake(56, &c);
+    survey_fake(10, &c);
     int rows = 0;
     for (int i = 0; i < c.survey.rows; i++) { /* of the first family alone: the others would only take time */
         cvy_kernel_survey_row *row = &c.survey.row[i];
@@ -155,7 +156,7 @@ static void test_a_line_becomes_a_predictor(void **state)
     assert_non_null(machine->device.predictor[0]);
     assert_int_equal(cvy_compute_create(machine, CVY_PRECISION_FP32, &compute), CVY_OK);
     int predicted = 0;
-    for (int index = 56; index < 84; index++) {
+    for (int index = 1000; index < 1028; index++) {
         cvy_drawn_shape shape;
         cvy_op op;
         assert_int_equal(cvy_shape_draw(9, 0, index, &limits, &shape), CVY_OK);
