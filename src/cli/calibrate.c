@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "calibrate/calibration.h"
+#include "calibrate/zoo_layers.h"
 #include "cli/calibrate.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
@@ -42,6 +43,9 @@ static const budget budgets[] = {
                          {.least_runs = 5, .most_runs = 41, .enough_s = 0.10, .median = true, .steady = 0.01}},
 };
 
+/* Layers of the zoo that are measured to judge fits by: about a tenth of the time. */
+static const double zoo_per_s = 4.0;
+
 /* A calibration under way. */
 typedef struct work {
     const cli_options *options;
@@ -52,9 +56,7 @@ typedef struct work {
     cvy_threads *bound;
     cvy_plan *plan;    /* of --model; NULL */
     cvy_model *model;
-    cvy_op *op;        /* of the plan */
-    double *distance;  /* of each of them */
-    int ops;
+    cvy_zoo_layers layers; /* of the plan, and of the zoo */
     cli_progress progress;
     const volatile int *stop;
     char path[4096], journal[4112];
@@ -89,19 +91,15 @@ static cvy_status find_model_ops(work *w)
     CVY_TRY(cvy_model_open(w->options->model, &w->model));
     CVY_TRY(cvy_plan_create(w->model, &options, &w->plan));
     const cvy_schedule *schedule = &w->plan->schedule[CVY_SCHEDULE_TRAIN];
-    w->op = cvy_calloc((size_t)schedule->steps + 1, sizeof *w->op);
-    w->distance = cvy_calloc((size_t)schedule->steps + 1, sizeof *w->distance);
-    if (!w->op || !w->distance) {
-        return CVY_ERR_MEMORY;
-    }
-    CVY_TRY(cvy_schedule_distances(schedule, w->distance));
-    for (int i = 0; i < schedule->steps; i++) {
+    double *distance = cvy_calloc((size_t)schedule->steps + 1, sizeof *distance);
+    cvy_status status = distance ? cvy_schedule_distances(schedule, distance) : CVY_ERR_MEMORY;
+    for (int i = 0; i < schedule->steps && status == CVY_OK; i++) {
         if (schedule->step[i].op >= 0) {
-            w->distance[w->ops] = w->distance[i];
-            w->op[w->ops++] = schedule->op[schedule->step[i].op];
+            status = cvy_zoo_layers_add(&w->layers, &schedule->op[schedule->step[i].op], distance[i]);
         }
     }
-    return CVY_OK;
+    cvy_free(distance);
+    return status;
 }
 
 /* As many threads as a training would have, where it would have them. Collective. */
@@ -157,15 +155,16 @@ static cvy_status survey(work *w, cvy_journal *journal)
                    .most_flop = w->budget->kernel_s * c->peaks.flop_per_s},
         .budget_s = w->options->calibrate.seconds > 0.0 ? w->options->calibrate.seconds : w->budget->seconds,
         .rounds = w->budget->rounds,
-        .op = w->op,
-        .distance = w->distance,
         .most_between = w->budget->most_between,
-        .ops = w->ops,
         .journal = journal,
         .tell = tell,
         .stop = is_stopped,
         .context = w,
     };
+    CVY_TRY(cvy_zoo_layers_draw(options.seed, &options.limits, (int)(zoo_per_s * options.budget_s), &w->layers));
+    options.op = w->layers.op;
+    options.distance = w->layers.distance;
+    options.ops = w->layers.ops;
     CVY_TRY(cvy_machine_meter_create(&w->chain, &w->budget->effort, options.limits.block, &meter));
     const cvy_meter functions = cvy_machine_meter_get(meter);
     cvy_status status = cvy_kernel_survey_run(&functions, &options, &c->survey);
@@ -267,8 +266,7 @@ static cvy_status run_calibrate(const cli_command *command, int argc, char **arg
         cvy_places_clear(&w.places);
         cvy_plan_destroy(&w.plan);
         cvy_model_destroy(&w.model);
-        cvy_free(w.op);
-    cvy_free(w.distance);
+        cvy_zoo_layers_clear(&w.layers);
     }
     cvy_calibration_clear(&calibration);
     cvy_parsed_options_clear(&parsed);
