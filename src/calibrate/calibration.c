@@ -181,6 +181,18 @@ static cvy_status add_rules(const cvy_calibration *c, cvy_machine *m)
     return add_rule(c, &rest, c->rest.samples, m);
 }
 
+/* What a rank takes beside its tensors: the program, its libraries, those of messages where there are several. */
+static cvy_status fill_process(const cvy_calibration *c, cvy_machine *m)
+{
+    char source[SOURCE];
+    if (c->process_bytes <= 0) {
+        return CVY_OK;
+    }
+    snprintf(source, sizeof source, "resident set of a rank without tensors, measured %s", c->date);
+    m->execution.reserved_bytes = c->process_bytes;
+    return cvy_machine_set_source(m, &m->execution.reserved_bytes, source);
+}
+
 cvy_status cvy_calibration_make_machine(const cvy_calibration *calibration, const char *name,
                                         cvy_machine **machine_out)
 {
@@ -200,6 +212,7 @@ cvy_status cvy_calibration_make_machine(const cvy_calibration *calibration, cons
     CVY_TRY_GOTO(status, done, cvy_machine_keep(m, summary, &m->summary));
     CVY_TRY_GOTO(status, done, fill_device(c, m));
     CVY_TRY_GOTO(status, done, add_rules(c, m));
+    CVY_TRY_GOTO(status, done, fill_process(c, m));
     if (c->network.curves > 0) {
         CVY_TRY_GOTO(status, done, cvy_network_fill(&c->network, c->date, m));
     }

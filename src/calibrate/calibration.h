@@ -26,6 +26,7 @@ typedef struct cvy_calibration {
     int fits;
     cvy_fit_shares shares;     /**< of all other kernels, by all that were measured */
     cvy_fit_score rest;        /**< of these shares, over all that was measured */
+    int64_t process_bytes;     /**< resident set of a process that computes, without tensors; 0: unknown */
     cvy_network_profile network; /**< without curves where one rank measured alone */
 } cvy_calibration;
 

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "calibrate/calibration.h"
+#include "calibrate/process.h"
 #include "calibrate/zoo_layers.h"
 #include "cli/calibrate.h"
 #include "cli/progress.h"
@@ -243,6 +244,7 @@ static cvy_status prepare(work *w)
 static cvy_status calibrate(work *w)
 {
     CVY_TRY(cli_ranks_agree(prepare(w)));
+    CVY_TRY(cvy_process_measure(w->options->train.comm, (int)w->options->threads, &w->calibration->process_bytes));
     CVY_TRY(take_threads(w));
     CVY_TRY(measure(w));
     CVY_TRY(cli_ranks_agree(cli_ranks_speak() ? write_down(w) : CVY_OK));

@@ -57,8 +57,8 @@ static void print_layers(const cvy_calibration *c)
         return;
     }
     printf("\nerrors in %% on %d layers of models, which nothing was fitted to\n", layers);
-    printf("%-22s %-16s %4s%8s  %-8s %6s %6s %6s %6s\n", "kernel", "pass", "n", "roof", "taken", "median", "mean", "p95",
-           "R2");
+    printf("%-22s %-16s %4s%8s  %-8s %6s %6s %6s %6s\n", "kernel", "pass", "n", "roof", "taken", "median", "mean",
+           "p95", "R2");
     for (int i = 0; i < c->fits; i++) {
         const cvy_fit *fit = &c->fit[i];
         const cvy_fit_score *s = &fit->layers;
@@ -113,10 +113,11 @@ cvy_status cli_calibration_print(const cvy_calibration *c, const char *path)
 
 static json_t *make_score(const cvy_fit_score *s)
 {
-    return s->samples == 0 ? json_null()
-                           : json_pack("{s:i, s:o, s:o, s:o, s:o}", "samples", s->samples, "median", cli_json_number(s->median), "mape",
-                                       cli_json_number(s->mape), "p95", cli_json_number(s->high), "r2",
-                                       cli_json_number(s->r2));
+    if (s->samples == 0) {
+        return json_null();
+    }
+    return json_pack("{s:i, s:o, s:o, s:o, s:o}", "samples", s->samples, "median", cli_json_number(s->median), "mape",
+                     cli_json_number(s->mape), "p95", cli_json_number(s->high), "r2", cli_json_number(s->r2));
 }
 
 static json_t *make_curve(const cvy_network_curve *curve)

@@ -97,13 +97,12 @@ static cvy_status sum_kinds(const cvy_trace *trace, cli_prediction *prediction)
     return CVY_OK;
 }
 
-static cvy_status ask_oracle(const cli_problem *problem, cli_prediction *prediction)
+static cvy_status ask_oracle_about(const cli_problem *problem, const int *stages, cli_prediction *prediction)
 {
-    const cvy_plan_decisions *d = &problem->file.decisions;
     const cvy_estimate_question question = {.strategy = problem->strategy,
                                             .recompute = problem->oracle.recompute,
-                                            .choices = d->choices,
-                                            .stages = d->stages};
+                                            .choices = problem->file.decisions.choices,
+                                            .stages = stages};
     cvy_oracle *oracle = NULL;
     cvy_trace *trace = NULL;
     CVY_TRY(cvy_oracle_create(problem->model, problem->machine, &problem->oracle, &oracle));
@@ -116,6 +115,25 @@ static cvy_status ask_oracle(const cli_problem *problem, cli_prediction *predict
     }
     cvy_trace_destroy(&trace);
     cvy_oracle_destroy(&oracle);
+    return status;
+}
+
+/* Where no plan file cuts the stages, a run does so by operations; the oracle would by its own seconds. */
+static cvy_status ask_oracle(const cli_problem *problem, cli_prediction *prediction)
+{
+    const int stages = (int)problem->strategy.mesh.size[CVY_AXIS_STAGE];
+    cvy_distribution *distribution = NULL;
+    if (problem->file.decisions.stages || stages == 1) {
+        return ask_oracle_about(problem, problem->file.decisions.stages, prediction);
+    }
+    const cvy_distribution_options options = {.batch = problem->batch};
+    cvy_status status = cvy_distribution_create(problem->model, &problem->strategy, &options, &distribution);
+    if (status == CVY_ERR_INFEASIBLE) { /* the oracle words it */
+        cvy_error_clear();
+        return ask_oracle_about(problem, NULL, prediction);
+    }
+    status = status == CVY_OK ? ask_oracle_about(problem, distribution->stages, prediction) : status;
+    cvy_distribution_destroy(&distribution);
     return status;
 }
 

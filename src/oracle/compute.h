@@ -157,7 +157,7 @@ void cvy_predictor_print(const cvy_predictor_spec *spec, cvy_text *text);
 /** A measured kernel: a row of a table. */
 typedef struct cvy_kernel_time {
     double seconds; /**< above 0: the median */
-    double error;   /**< relative, 0 to 10: how far measurements lie apart */
+    double error;   /**< relative: how far measurements lie apart; a table says 10 where they are further */
     double distance_bytes; /**< touched since the operands were; 0: nothing but these */
 } cvy_kernel_time;
 

@@ -14,6 +14,7 @@ struct cvy_oracle {
     double *layer_s;        /* of one sample, forward and backward, on one rank; one for each layer */
     double sample_flop;     /* of an iteration on one rank, for each sample */
     double fixed_flop;      /* and for none */
+    int64_t label_bytes;    /* of one sample, as a loader keeps it */
     /* Room that grows with the largest schedule, or exchange, so far. */
     cvy_sim_step *sim_step;
     int sim_steps;

@@ -110,6 +110,25 @@ static int64_t count_redundant(const cvy_pricing *pricing, const cvy_priced_rank
     return bytes + (all ? rank->memory.part[CVY_BUFFER_GRADIENTS] : 0);
 }
 
+/*
+ * What the library of messages takes beside the buffers that it is given. A reduce-scatter is summed by way of a copy
+ * of the whole, and what comes in of a share (Open MPI's ring). All-reduces go in pieces of half a megabyte;
+ * all-gathers and messages lie where they go. The C library keeps what it gave once, so the largest counts.
+ */
+static int64_t count_messages(const cvy_strategy *strategy, const cvy_schedule *s)
+{
+    int64_t most = 0;
+    for (int i = 0; i < s->exchanges; i++) {
+        int64_t ranks = 1;
+        for (int axis = 0; axis < CVY_AXES; axis++) {
+            ranks *= s->exchange[i].axes & CVY_AXIS_BIT(axis) ? strategy->mesh.size[axis] : 1;
+        }
+        bool summed = s->exchange[i].collective == CVY_COLLECTIVE_REDUCE_SCATTER && ranks > 1;
+        most = cvy_max_i64(most, summed ? s->exchange[i].bytes + s->exchange[i].bytes / ranks : 0);
+    }
+    return most;
+}
+
 void cvy_price_memory(const cvy_pricing *pricing, int64_t stage, cvy_priced_rank *rank)
 {
     const cvy_oracle *o = pricing->oracle;
@@ -126,6 +145,11 @@ void cvy_price_memory(const cvy_pricing *pricing, int64_t stage, cvy_priced_rank
     bytes[CVY_BUFFER_WEIGHTS] = scale(bytes[CVY_BUFFER_WEIGHTS], weights);
     bytes[CVY_MEMORY_CHECKPOINT] = 0; /* written from the host, a tensor at a time */
     bytes[CVY_MEMORY_RUNTIME] = o->machine->execution.reserved_bytes;
+    if (o->machine->device.kind == CVY_DEVICE_CPU) {
+        const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
+        bytes[CVY_BUFFER_COMMUNICATION] += count_messages(&pricing->distribution->strategy, s);
+        bytes[CVY_MEMORY_RUNTIME] += (int64_t)CVY_STEP_MEMORY_BYTES * s->steps;
+    }
     memory->total_bytes = 0;
     for (int i = 0; i < CVY_MEMORY_PARTS; i++) {
         memory->total_bytes += bytes[i];

@@ -85,6 +85,10 @@ static void take_weights(const cvy_oracle *like, cvy_oracle *o)
 
 static cvy_status prepare(const cvy_oracle *like, cvy_oracle *o)
 {
+    cvy_shape label;
+    bool classes;
+    CVY_TRY(cvy_plan_describe_label(o->model, &label, &classes));
+    o->label_bytes = 4 * cvy_shape_elements(&label);
     CVY_TRY(cvy_compute_create(o->machine, o->options.precision, &o->compute));
     CVY_TRY(cvy_simulator_create(&o->simulator));
     o->layer_s = cvy_calloc((size_t)o->model->layers, sizeof *o->layer_s);

@@ -23,6 +23,7 @@ static cvy_plan_options describe_plan(const cvy_pricing *pricing, int64_t rank)
     const cvy_oracle *o = pricing->oracle;
     const cvy_machine *machine = o->machine;
     unsigned shared = machine->execution.local_norms ? 0 : CVY_AXIS_SPACE;
+    bool reads = machine->device.kind == CVY_DEVICE_CPU; /* batches are read where tensors lie */
     int64_t bucket = o->options.bucket_bytes >= 0 ? o->options.bucket_bytes : machine->execution.bucket_bytes;
     return (cvy_plan_options){
         .batch = pricing->distribution->options.batch,
@@ -35,6 +36,8 @@ static cvy_plan_options describe_plan(const cvy_pricing *pricing, int64_t rank)
         .optimizer = o->options.optimizer,
         .layout = machine->device.kind == CVY_DEVICE_GPU ? CVY_LAYOUT_PLAIN : CVY_LAYOUT_AUTO,
         .block = cvy_device_block(&machine->device),
+        .data_slots = reads ? CVY_DATA_SLOTS : 0,
+        .label_bytes = o->label_bytes,
         .parallel = {.distribution = pricing->distribution,
                      .rank = rank,
                      .bucket_bytes = bucket,

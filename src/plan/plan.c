@@ -232,6 +232,18 @@ done:
     return status;
 }
 
+cvy_status cvy_plan_describe_label(const cvy_model *model, cvy_shape *label_out, bool *classes_out)
+{
+    const cvy_layer *loss = &model->layer[model->layers - 1];
+    cvy_tensor label, x = {.shape = model->layer[loss->input[0]].output, .dtype = CVY_F32};
+    cvy_op op = {0};
+    loss->kind->make_op(loss, &x.shape, CVY_PASS_FORWARD, &op);
+    CVY_TRY(cvy_op_describe(&op, &x, 0, CVY_ROLE_LABEL, &label));
+    *label_out = label.shape;
+    *classes_out = cvy_op_classifies(op.kind);
+    return CVY_OK;
+}
+
 void cvy_plan_destroy(cvy_plan **plan)
 {
     if (plan && *plan) {

@@ -100,6 +100,9 @@ typedef struct cvy_plan_parallel {
                                each its share of the weights whose gradients they sum; 1 along it: nothing changes */
 } cvy_plan_parallel;
 
+/** Batches that a training keeps: one that is used, and those that are read ahead. */
+enum { CVY_DATA_SLOTS = 3 };
+
 /** What a plan is made for. */
 typedef struct cvy_plan_options {
     int64_t batch;              /**< samples an iteration, all ranks */
@@ -161,6 +164,15 @@ cvy_status cvy_plan_create(const cvy_model *model, const cvy_plan_options *optio
 
 /** Samples of a batch of all ranks that the plan's rank has; 0 where the batch is smaller than the sample axis. */
 int64_t cvy_plan_count_samples(const cvy_plan *plan, int64_t batch);
+
+/**
+ * What the loss of a model compares with.
+ *
+ * @param[out] label_out     of a sample, n = 1: its class, a map of classes, or values
+ * @param[out] classes_out   the loss counts correct predictions
+ * @retval CVY_ERR_ARG       the last layer is no loss
+ */
+cvy_status cvy_plan_describe_label(const cvy_model *model, cvy_shape *label_out, bool *classes_out);
 
 /** Release a plan and set it to NULL; NULL is fine. */
 void cvy_plan_destroy(cvy_plan **plan);

@@ -12,7 +12,6 @@
 #include "runtime/alike.h"
 #include "runtime/formats.h"
 
-enum { DATA_SLOTS = 3 };
 
 /* What an optimizer's name stands for: a rule of the plan, with momentum or without. */
 static const struct {
@@ -102,20 +101,6 @@ static void warn_of_places(const cvy_session *session, const cvy_train_observer 
     }
 }
 
-/* What the loss compares with, by its op. */
-static cvy_status describe_label(cvy_session *session)
-{
-    const cvy_model *model = session->model;
-    const cvy_layer *loss = &model->layer[model->layers - 1];
-    cvy_tensor label, x = {.shape = model->layer[loss->input[0]].output, .dtype = CVY_F32};
-    cvy_op op = {0};
-    loss->kind->make_op(loss, &x.shape, CVY_PASS_FORWARD, &op);
-    CVY_TRY(cvy_op_describe(&op, &x, 0, CVY_ROLE_LABEL, &label));
-    session->classes = cvy_op_classifies(op.kind);
-    session->label = label.shape;
-    return CVY_OK;
-}
-
 double cvy_session_accuracy(const cvy_session *session, int64_t correct, int64_t samples)
 {
     double labels = (double)samples * (double)cvy_shape_elements(&session->label);
@@ -199,7 +184,7 @@ static cvy_status choose_plan(cvy_session *session, const cvy_train_options *opt
                                  .optimizer = choose_optimizer(options),
                                  .average = training ? options->ema : 0.0,
                                  .block = cvy_device_block(&session->machine.device),
-                                 .data_slots = DATA_SLOTS,
+                                 .data_slots = CVY_DATA_SLOTS,
                                  .label_bytes = 4 * cvy_shape_elements(&session->label)};
     if (session->data) {
         int64_t samples = cvy_data_get_info(session->data)->count[CVY_SPLIT_TRAIN];
@@ -223,7 +208,7 @@ static cvy_status begin(cvy_session *session, const cvy_train_options *options, 
     cvy_memory_keep();
     cvy_machine_get_local(&session->machine);
     set_threads(session, options);
-    CVY_TRY(describe_label(session));
+    CVY_TRY(cvy_plan_describe_label(session->model, &session->label, &session->classes));
     if (with_data) {
         (void)cvy_pulse_set(CVY_ACTIVITY_READING);
         CVY_TRY(open_data(session, options));
@@ -337,7 +322,7 @@ cvy_status cvy_session_loader(const cvy_session *session, const cvy_train_option
                                  .augment = split == CVY_SPLIT_TRAIN,
                                  .seed = options->seed,
                                  .batch = options->batch,
-                                 .slots = DATA_SLOTS,
+                                 .slots = CVY_DATA_SLOTS,
                                  .threads = options->data_threads,
                                  .memory = cvy_executor_slots(session->executor)};
     if (session->distribution) {

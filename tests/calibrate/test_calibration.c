@@ -71,9 +71,11 @@ static void test_the_file_has_the_constants_of_the_law(void **state)
     cvy_machine *machine = NULL;
     const char *path = test_path(*state, "law.yaml");
     calibrate_fake(12, &c);
+    c.process_bytes = 28123456;
     assert_int_equal(cvy_calibration_save(&c, path), CVY_OK);
     assert_int_equal(cvy_machine_load(path, &machine), CVY_OK);
     assert_string_equal(machine->name, "law");
+    assert_int_equal(machine->execution.reserved_bytes, 28123456);
     assert_string_equal(machine->device.name, "Law 1000");
     assert_true(machine->device.cores == 4 && machine->device.vector_bits == 256);
     assert_true(machine->device.peak_flop_per_s[CVY_PRECISION_FP32] == 100e9 && machine->device.memory_Bps == 10e9);

@@ -58,6 +58,7 @@ has out "written to m.yaml"
 [ -e m.yaml.journal ] && fail "the journal stays behind"
 has m.yaml "# Measured by convoy calibrate."
 has m.yaml "measured with 1 threads"
+has m.yaml "resident set of a rank without tensors, measured"
 row='^[0-9a-f]\{16\},[0-9]*,[0-9.e-]*,[0-9.e-]*,dense backward-data dy 16x500:plain w 500x800'
 grep -q "$row" m.kernels/kernels.csv || fail "a kernel of the model is not in the table"
 expect 0 "$convoy" plan lenet5 --machine m.yaml --ranks 1 --batch 16 --json

@@ -186,6 +186,28 @@ static void test_reserved_memory_counts(void **state)
     close_asked(&a);
 }
 
+/*
+ * A process that computes on CPUs has its batches where its tensors lie: three, of 8 images of 28 x 28 floats and 8
+ * classes, which take 64 bytes. The largest reduce-scatter is of the second convolution's output, 8 x 50 x 8 x 8
+ * floats: the library sums in a copy, and takes in the half of the other rank.
+ */
+static void test_memory_of_a_process(void **state)
+{
+    (void)state;
+    asked a;
+    open_asked(&a, "lenet5", "channel", 2, 8);
+    a.machine.execution.reserved_bytes = 30000000;
+    cvy_estimate gpu = estimate_feasible(&a);
+    a.machine.device.kind = CVY_DEVICE_CPU;
+    cvy_estimate cpu = estimate_feasible(&a);
+    int64_t half = 8 * 50 * 8 * 8 * 4 / 2;
+    assert_true(gpu.memory_bytes[CVY_BUFFER_DATA] == 0 && gpu.memory_bytes[CVY_MEMORY_RUNTIME] == 30000000);
+    assert_int_equal(cpu.memory_bytes[CVY_BUFFER_DATA], 3 * (8 * 28 * 28 * 4 + 64));
+    assert_int_equal(cpu.memory_bytes[CVY_BUFFER_COMMUNICATION] - gpu.memory_bytes[CVY_BUFFER_COMMUNICATION], 3 * half);
+    assert_int_equal(cpu.memory_bytes[CVY_MEMORY_RUNTIME], 30000000 + 20000 * cpu.steps);
+    close_asked(&a);
+}
+
 /* Made whole at once, the second convolution's gradient to its input is a sum over the ranks: a share of its bytes. */
 static void test_sums_by_shares(void **state)
 {
@@ -243,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_waiting_for_the_slowest),
         cmocka_unit_test(test_managed_memory_pages_large_tensors),
         cmocka_unit_test(test_reserved_memory_counts),
+        cmocka_unit_test(test_memory_of_a_process),
         cmocka_unit_test(test_sums_by_shares),
         cmocka_unit_test(test_recomputation_is_the_frameworks),
         cmocka_unit_test(test_local_norms_exchange_nothing),
