@@ -41,7 +41,7 @@ static cvy_plan_options describe_plan(const cvy_pricing *pricing, int64_t rank)
         .parallel = {.distribution = pricing->distribution,
                      .rank = rank,
                      .bucket_bytes = bucket,
-                     .overlap = machine->execution.overlap,
+                     .overlap = machine->execution.overlap || reads, /* Convoy's own runs hold gradients so */
                      .norm_axes = o->options.norms_given ? o->options.norm_axes : shared,
                      .shard_optimizer = o->options.shard_optimizer},
     };
@@ -53,6 +53,7 @@ static cvy_plan_options describe_plan(const cvy_pricing *pricing, int64_t rank)
  */
 static cvy_status describe_simulation(cvy_oracle *o, const cvy_schedule *s, cvy_simulation *simulation_out)
 {
+    const bool beside = o->machine->execution.overlap; /* else what is exchanged beside takes the time of kernels */
     int streams = 1;
     if (s->steps > o->sim_steps) {
         cvy_free(o->sim_step);
@@ -65,9 +66,10 @@ static cvy_status describe_simulation(cvy_oracle *o, const cvy_schedule *s, cvy_
     }
     for (int i = 0; i < s->steps; i++) {
         const cvy_step *step = &s->step[i];
-        streams = step->stream >= streams ? step->stream + 1 : streams;
+        const int stream = beside ? step->stream : CVY_STREAM_MAIN;
+        streams = stream >= streams ? stream + 1 : streams;
         o->sim_step[i] = (cvy_sim_step){.duration_s = cvy_step_passes_stage(s, step) ? 0.0 : step->estimate_s,
-                                        .stream = step->stream,
+                                        .stream = stream,
                                         .join = -1,
                                         .first_dependency = step->first_dependency,
                                         .dependencies = step->dependencies};
