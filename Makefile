@@ -12,8 +12,8 @@ cmake --preset $(1) $(CMAKE_FLAGS) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null |
 cmake --build --preset $(1) -j $(JOBS)
 endef
 
-.PHONY: all deps demo check check-main check-sanitizers check-plan-only check-valgrind fuzz nightly bench install \
-	clean help
+.PHONY: all deps deps-check demo check check-main check-sanitizers check-plan-only check-valgrind fuzz nightly bench \
+	install clean help
 
 all: ## build into build/; the program is build/convoy
 	@$(call build,release)
@@ -21,10 +21,13 @@ all: ## build into build/; the program is build/convoy
 deps: ## install the packages of packages.txt that are missing
 	@bash tools/install_packages.sh
 
-demo: deps all ## train lenet5 on synthetic digits to over 98 %, about a minute on 2 cores
+deps-check: ## and those that only tests need
+	@bash tools/install_packages.sh check
+
+demo: deps all ## calibrate, plan, train lenet5 on two ranks, compare, report; about two minutes on 2 cores
 	@bash tools/demo.sh build/convoy
 
-check: deps check-main check-sanitizers check-plan-only check-valgrind ## every test, in four builds; under 10 minutes
+check: deps-check check-main check-sanitizers check-plan-only check-valgrind ## every test, in four builds
 
 check-main: ## all tests, warnings are errors
 	@$(call build,check)

@@ -1,8 +1,11 @@
 #!/bin/bash
 # Install the packages of packages.txt that this system lacks, asking nobody: dpkg says which, apt-get fetches them.
+# Usage: install_packages.sh [check]: those that only tests need, too.
 set -eu
 list=$(dirname "$0")/../packages.txt
-packages=$(sed 's/#.*//' "$list" | tr -s ' \n' ' ')
+without='# check:'
+[ "${1:-}" != check ] || without='^$'
+packages=$(grep -v "$without" "$list" | sed 's/#.*//' | tr -s ' \n' ' ')
 
 if ! command -v dpkg-query >/dev/null; then
     echo "deps: this is no Debian system; install what these are called here: $packages"

@@ -75,6 +75,15 @@ static void print_scaled(double value, const char *separator, const char *prefix
     snprintf(text, CVY_UNIT_TEXT, "%.3g%s%s%s", value, separator, prefix, unit);
 }
 
+const char *cvy_print_rate(double per_s, char *text)
+{
+    if (fabs(per_s) >= 1000.0 && fabs(per_s) < 1e15) {
+        return cvy_print_count(llround(per_s), text);
+    }
+    snprintf(text, CVY_UNIT_TEXT, "%.3g", per_s);
+    return text;
+}
+
 const char *cvy_print_si(double value, const char *unit, char *text)
 {
     static const char *const prefix[] = {"n", "u", "m", "", "k", "M", "G", "T", "P", "E"};

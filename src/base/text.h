@@ -38,6 +38,9 @@ const char *cvy_print_count(int64_t count, char *text);
 /** "3.4 GFLOP", "12.3 k": value with prefix and @p unit, three digits. */
 const char *cvy_print_si(double value, const char *unit, char *text);
 
+/** "85.5", "12,345": so many a second, without a unit. */
+const char *cvy_print_rate(double per_s, char *text);
+
 /** Room for one printed word. */
 enum { CVY_WORD_TEXT = 72 };
 

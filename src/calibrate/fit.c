@@ -16,7 +16,8 @@ enum { PARTS = 5, NETS_OF_PART = 2 };
 void cvy_fit_make_sample(const cvy_op *op, const cvy_kernel_time *time, int shape, cvy_fit_sample *sample_out)
 {
     double flop = cvy_op_flop(op), bytes = cvy_op_bytes(op);
-    *sample_out = (cvy_fit_sample){.flop = flop, .bytes = bytes, .seconds = time->seconds, .shape = shape};
+    *sample_out = (cvy_fit_sample){.flop = flop, .bytes = bytes, .seconds = time->seconds, .shape = shape,
+                                    .kernel = cvy_op_kernel(op)};
     cvy_kernel_get_features(op, flop, bytes, time->distance_bytes, sample_out->feature);
 }
 

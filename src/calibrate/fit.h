@@ -12,7 +12,8 @@
 /** A measured kernel, as fits see it. */
 typedef struct cvy_fit_sample {
     double flop, bytes, seconds;
-    int shape; /**< samples of one shape are held out together */
+    int kernel; /**< as cvy_op_kernel() says; CVY_ANY: all features may matter */
+    int shape;  /**< samples of one shape are held out together */
     double feature[CVY_KERNEL_FEATURES];
 } cvy_fit_sample;
 
@@ -26,7 +27,7 @@ typedef struct cvy_fit_shares {
     double peak, bandwidth;
 } cvy_fit_shares;
 
-/** Features that differ among samples, and how they are made alike: (feature - mean) / deviation. */
+/** Features that matter and differ among samples, and how they are made alike: (feature - mean) / deviation. */
 typedef struct cvy_fit_inputs {
     int count;
     int feature[CVY_KERNEL_FEATURES];
@@ -40,8 +41,8 @@ typedef struct cvy_fit_line {
     double weight[CVY_KERNEL_FEATURES], bias;
 } cvy_fit_line;
 
-/** Nets of an ensemble, and layers of each. */
-enum { CVY_FIT_NETS = 4, CVY_FIT_NET_LAYERS = 3 };
+/** Nets of an ensemble, layers of each, and samples below which none is trained. */
+enum { CVY_FIT_NETS = 4, CVY_FIT_NET_LAYERS = 3, CVY_FIT_NETS_LEAST = 24 };
 
 /** An ensemble: the median of what its nets say of ln(t / roofline of the peaks). Starts from {0}. */
 typedef struct cvy_fit_nets {
@@ -94,8 +95,8 @@ void cvy_fit_make_sample(const cvy_op *op, const cvy_kernel_time *time, int shap
 /**
  * Fit all ways to samples of one kind and pass, and score each.
  *
- * A line and an ensemble need twice as many samples as they have inputs; where there are fewer their score says nothing
- * (0 samples).
+ * A line needs as many samples as it has inputs, an ensemble CVY_FIT_NETS_LEAST; where there are fewer the score says
+ * nothing (0 samples).
  *
  * @param[in]  count    at least CVY_FIT_LEAST
  * @param[out] fit_out  but for kernel and pass, which the caller knows; released with cvy_fit_clear()
@@ -112,7 +113,7 @@ double cvy_fit_roof_s(const cvy_fit_device *device, const cvy_fit_sample *sample
 /** What nets and lines are fitted to: ln(t / roofline). */
 double cvy_fit_target(const cvy_fit_device *device, const cvy_fit_sample *sample);
 
-/** Find the features that differ, their means and deviations. Cannot fail. */
+/** Find the features that differ and may matter, their means and deviations. Cannot fail. */
 void cvy_fit_inputs_find(const cvy_fit_sample *sample, int count, cvy_fit_inputs *inputs_out);
 
 /**
@@ -129,7 +130,7 @@ cvy_status cvy_fit_shares_find(const cvy_fit_sample *sample, int count, const cv
 /** Seconds by shares of the peaks: max(flop / (peak share), bytes / (bandwidth share)) + launch. */
 double cvy_fit_shares_estimate(const cvy_fit_shares *shares, const cvy_fit_device *device, double flop, double bytes);
 
-/** Fit the line. @retval CVY_ERR_INFEASIBLE fewer samples than twice the inputs @retval CVY_ERR_MEMORY */
+/** Fit the line. @retval CVY_ERR_INFEASIBLE fewer samples than inputs @retval CVY_ERR_MEMORY */
 cvy_status cvy_fit_line_find(const cvy_fit_sample *sample, int count, const cvy_fit_device *device,
                              cvy_fit_line *line_out);
 
@@ -147,7 +148,7 @@ double cvy_fit_neighbours_estimate(const cvy_fit_sample *known, int count, const
  *
  * @param[in]  nets      1 to CVY_FIT_NETS
  * @param[out] nets_out  released with cvy_fit_nets_clear()
- * @retval CVY_ERR_INFEASIBLE fewer samples than twice the inputs
+ * @retval CVY_ERR_INFEASIBLE fewer than CVY_FIT_NETS_LEAST samples, or all are alike
  * @retval CVY_ERR_MEMORY
  */
 cvy_status cvy_fit_nets_find(const cvy_fit_sample *sample, int count, const cvy_fit_device *device, int nets,

@@ -28,7 +28,8 @@ void cvy_fit_inputs_find(const cvy_fit_sample *sample, int count, cvy_fit_inputs
         for (int i = 0; i < count; i++) {
             squares += (sample[i].feature[k] - sum / count) * (sample[i].feature[k] - sum / count);
         }
-        if (high > low) {
+        bool matters = sample[0].kernel == CVY_ANY || cvy_kernel_feature_matters(sample[0].kernel, k);
+        if (matters && high > low) {
             int at = inputs->count++;
             inputs->feature[at] = k;
             inputs->mean[at] = sum / count;

@@ -44,7 +44,7 @@ cvy_status cvy_fit_line_find(const cvy_fit_sample *sample, int count, const cvy_
     cvy_fit_line line = {0};
     double matrix[N][N] = {{0}}, right[N] = {0}, x[N];
     cvy_fit_inputs_find(sample, count, &line.inputs);
-    CVY_REQUIRE(count >= 2 * line.inputs.count && count > 0, CVY_ERR_INFEASIBLE, "%d samples for a line of %d inputs",
+    CVY_REQUIRE(count >= line.inputs.count && count > 0, CVY_ERR_INFEASIBLE, "%d samples for a line of %d inputs",
                 count, line.inputs.count);
     for (int i = 0; i < count; i++) {
         line.bias += cvy_fit_target(device, &sample[i]) / count;

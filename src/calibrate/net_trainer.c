@@ -31,6 +31,7 @@ int cvy_net_count_numbers(int inputs)
 
 /* ---- set-up ---- */
 
+/* The last layer begins near zero: what a net says far from all samples is learnt from them, not left of chance. */
 static cvy_status make_model(int inputs, cvy_model **model_out)
 {
     int at = 0;
@@ -38,8 +39,9 @@ static cvy_status make_model(int inputs, cvy_model **model_out)
     for (int i = 0; i < LAYERS; i++) {
         char name[16];
         snprintf(name, sizeof name, "fc%d", i);
-        CVY_TRY(cvy_model_append(*model_out, "dense", name, &at, "outputs: %d, init: kaiming, bias-init: zero",
-                                 count_outputs(i)));
+        CVY_TRY(cvy_model_append(*model_out, "dense", name, &at,
+                                 "outputs: %d, init: %s, init-std: 0.02, bias-init: zero", count_outputs(i),
+                                 i + 1 < LAYERS ? "kaiming" : "normal"));
         if (i + 1 < LAYERS) {
             snprintf(name, sizeof name, "relu%d", i);
             CVY_TRY(cvy_model_append(*model_out, "relu", name, &at, " "));

@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/figures.h"
 #include "cli/json_output.h"
 #include "cli/predict.h"
 #include "cli/profile_table.h"
@@ -61,7 +60,7 @@ static void print_result(const cli_options *options, const cvy_throughput *t)
     printf("%s: %sbatch %" PRId64 "%s, %s, %d thread%s%s, %" PRId64 " iterations\n\n", options->model, ranks, t->batch,
            parts, print_precision(options), t->threads, t->threads == 1 ? "" : "s", *ranks ? " a rank" : "",
            t->iterations);
-    printf("images/s        %s\n", cli_print_rate(t->images_per_s, unit[0]));
+    printf("images/s        %s\n", cvy_print_rate(t->images_per_s, unit[0]));
     printf("iteration       %s (median; quartiles %s to %s)\n", cvy_print_seconds(t->iteration_s, unit[0]),
            cvy_print_seconds(t->iteration_quartile_s[0], unit[1]),
            cvy_print_seconds(t->iteration_quartile_s[1], unit[2]));

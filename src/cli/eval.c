@@ -11,7 +11,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/decide.h"
-#include "cli/figures.h"
 #include "cli/json_output.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
@@ -44,7 +43,7 @@ static void print_result(const cli_options *options, const cvy_evaluation *evalu
     }
     printf("test loss       %.6g\n", evaluation->loss);
     printf("time            %s, %s images/s\n", cvy_print_seconds(evaluation->seconds, unit[0]),
-           cli_print_rate(evaluation->images_per_s, unit[1]));
+           cvy_print_rate(evaluation->images_per_s, unit[1]));
 }
 
 static cvy_status evaluate_model(const cli_options *options, const cvy_model *model)

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/figures.h"
 #include "cli/plan_output.h"
 
 enum { WAYS = CVY_RECOMPUTE_ALL + 1, MOST_BATCH = 1 << 24 };
@@ -101,7 +100,7 @@ static void print_ways(const cli_problem *problem, const way *ways, int count)
                does_fit(&w->asked) ? "yes" : "no");
         if (w->largest_batch) {
             printf(" %16s %10.6g %14s\n", cvy_print_count(w->largest_batch, unit[1]),
-                   (double)w->largest_batch / (double)problem->ranks, cli_print_rate(w->largest.images_per_s, unit[2]));
+                   (double)w->largest_batch / (double)problem->ranks, cvy_print_rate(w->largest.images_per_s, unit[2]));
         } else {
             printf(" %16s %10s %14s\n", "none", "-", "-");
         }

@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/figures.h"
 #include "cli/plan_output.h"
 
 enum { STRATEGY_WIDTH = 26, DEFAULT_ROWS = 10 };
@@ -47,7 +46,7 @@ static cvy_status print_row(const cli_problem *problem, const cli_answer *answer
     printf("%c%c ", i == search->pick ? '*' : ' ', i == search->data ? '=' : ' ');
     cli_print_column(STRATEGY_WIDTH, cli_print_candidate(&search->candidate[i], strategy));
     printf(" %8s +-%3.0f %% %9s %9s%c %9s  %s\n", cvy_print_seconds(e->iteration_s, unit[0]),
-           100.0 * e->error_relative, cli_print_rate(e->images_per_s, unit[1]),
+           100.0 * e->error_relative, cvy_print_rate(e->images_per_s, unit[1]),
            cvy_print_bytes((double)e->total_bytes, unit[2]), e->over_memory ? '!' : ' ',
            e->exposed_communication_s > 0.0 ? cvy_print_seconds(e->exposed_communication_s, unit[3]) : "-", limit);
     return CVY_OK;

@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cli/figures.h"
 #include "cli/terminal.h"
 
 static const double BAR_INTERVAL_S = 0.1, LINE_INTERVAL_S = 10;
@@ -70,7 +69,7 @@ static void print_figures(const cvy_train_progress *state, char *text, size_t by
         snprintf(left, sizeof left, "  %s left", cvy_print_seconds(state->left_s, unit));
     }
     snprintf(text, bytes, "loss %.4g%s  %s images/s%s", state->loss, accuracy,
-             cli_print_rate(state->images_per_s, rate), left);
+             cvy_print_rate(state->images_per_s, rate), left);
 }
 
 static void draw_bar(cli_progress *progress, const char *place, double done, const char *figures)
@@ -156,7 +155,7 @@ void cli_progress_epoch(cli_progress *progress, const cvy_epoch_result *result, 
     }
     cli_progress_log(progress, "epoch %" PRId64 "%s %s  loss %.4g%s%s  %s images/s  %s", result->epoch, of,
                      result->whole ? "done" : "in part", result->loss, train, test,
-                     cli_print_rate(result->images_per_s, rate), cvy_print_seconds(result->seconds, seconds));
+                     cvy_print_rate(result->images_per_s, rate), cvy_print_seconds(result->seconds, seconds));
     if (!progress->terminal) {
         progress->next_s = cvy_clock_s() + LINE_INTERVAL_S;
     }

@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/figures.h"
 #include "cli/plan_output.h"
 
 enum { SIMULATIONS = 16, MOST_ROWS = 96, STRATEGY_WIDTH = 30 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/yaml.h"
 #include "cli/sweep.h"
 
@@ -70,16 +71,32 @@ static cvy_status report_plan(const cli_command *command, cli_options *o, const 
     return status;
 }
 
+/* By what the operand is. */
+static cvy_status report_to(const cli_command *command, cli_options *o, const char *what, const char *path)
+{
+    o->report.out = path;
+    CVY_TRY(read_ranks(o));
+    CVY_TRY(cvy_file_check_writable(path, CVY_ERR_IO));
+    CVY_TRY(cvy_folder_exists(what)   ? cli_report_run(what, o, path)
+            : ends_with(what, ".csv") ? cli_report_measured(what, o, path)
+                                      : report_plan(command, o, what));
+    printf("%s\n", path);
+    return CVY_OK;
+}
+
 static cvy_status report(const cli_command *command, cli_options *o, const char *what)
 {
+    static const char usual[] = "report.html";
     CVY_REQUIRE(what, CVY_ERR_INPUT, "convoy report needs a run, a plan file, a table of measurements or a model: "
                 "convoy report RUN, or MODEL --machine NAME");
-    o->report.out = o->report.out ? o->report.out : "report.html";
-    CVY_TRY(read_ranks(o));
-    CVY_TRY(cvy_file_check_writable(o->report.out, CVY_ERR_IO));
-    CVY_TRY(report_plan(command, o, what));
-    printf("%s\n", o->report.out);
-    return CVY_OK;
+    char *inside = cvy_path_join(what, usual);
+    if (!inside) {
+        return CVY_ERR_MEMORY;
+    }
+    const char *otherwise = cvy_folder_exists(what) ? inside : usual;
+    cvy_status status = report_to(command, o, what, o->report.out ? o->report.out : otherwise);
+    cvy_free(inside);
+    return status;
 }
 
 static cvy_status run_report(const cli_command *command, int argc, char **argv)
@@ -96,9 +113,10 @@ static cvy_status run_report(const cli_command *command, int argc, char **argv)
 
 const cli_command cli_report = {
     .name = "report",
-    .operands = "WHAT",
+    .operands = "RUN|FILE|MODEL",
     .usage = "RUN\n"
              "PLAN.yaml\n"
+             "MEASURED.csv\n"
              "MODEL --machine MACHINE",
     .max_operands = 1,
     .rows = CLI_REPORT,

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "cli/figures.h"
+#include "base/text.h"
 #include "cli/report.h"
 
 enum { SHOWN = 10 };
@@ -42,7 +42,7 @@ static void add_facts(cvy_page *page, const cvy_estimate *e)
     cvy_page_begin_facts(page);
     cvy_page_fact(page, "iteration", "%s \xc2\xb1 %.0f %%", cvy_print_seconds(e->iteration_s, text),
                   100.0 * e->error_relative);
-    cvy_page_fact(page, "images/s", "%s", cli_print_rate(e->images_per_s, text));
+    cvy_page_fact(page, "images/s", "%s", cvy_print_rate(e->images_per_s, text));
     cvy_page_fact(page, "memory of a rank", "%s", cvy_print_bytes((double)e->total_bytes, text));
     cvy_page_fact(page, "communication that shows", "%.0f %%",
                   e->iteration_s > 0.0 ? 100.0 * e->exposed_communication_s / e->iteration_s : 0.0);

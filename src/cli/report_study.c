@@ -29,7 +29,8 @@ static void add_summary(cvy_page *page, const cvy_sweep *sweep)
     cvy_page_fact(page, "points", "%s", cvy_print_count(sweep->points, text));
     cvy_page_fact(page, "estimates", "%s", cvy_print_count(sweep->estimates, text));
     if (point[last].asked.feasible) {
-        cvy_page_fact(page, "images/s on most ranks", "%.4g", point[last].asked.images_per_s);
+        cvy_page_fact(page, "images/s on most ranks", "%s",
+                      cvy_print_rate(point[last].asked.images_per_s, text));
         cvy_page_fact(page, "efficiency there", "%.0f %%", 100.0 * point[last].efficiency);
         cvy_page_fact(page, "limit there", "%s", point[last].limit);
     }
@@ -40,7 +41,6 @@ static cvy_status fill_page(cvy_page *page, const cli_problem *problem, const cv
 {
     add_summary(page, sweep);
     CVY_TRY(cvy_report_study(page, sweep));
-    CVY_TRY(cvy_report_scaling(page, sweep, NULL, 0));
     cvy_page_section(page, "configuration", "Configuration");
     return cvy_report_machine(page, problem->machine);
 }

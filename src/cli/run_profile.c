@@ -2,10 +2,13 @@
 #include "cli/run_profile.h"
 
 #include <stdio.h>
+#include <sys/utsname.h>
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/topology.h"
 #include "cli/json_output.h"
+#include "convoy/version.h"
 
 enum { SCHEMA = 1, LIMIT_BYTES = 16 << 20, MOST_ROWS = 4096 };
 
@@ -53,14 +56,26 @@ static json_t *describe_predicted(const cli_run_profile *p)
                      "memory_bytes", (json_int_t)p->predicted_memory_bytes);
 }
 
+static json_t *describe_environment(void)
+{
+    cvy_topology topology;
+    struct utsname system = {.sysname = "unknown"};
+    cvy_topology_get(&topology);
+    (void)uname(&system);
+    json_t *name = json_sprintf("%s %s %s", system.sysname, system.release, system.machine);
+    return json_pack("{s:s, s:s, s:o, s:s, s:i, s:I}", "version", CVY_VERSION, "host", system.nodename, "system", name,
+                     "processor", topology.processor, "cores", topology.cores_machine, "memory_bytes",
+                     (json_int_t)topology.memory_bytes);
+}
+
 cvy_status cli_run_profile_save(const char *run, const cli_run_profile *profile)
 {
     char *path = cvy_path_join(run, file_name);
-    json_t *json = json_pack("{s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:o, s:o}", "schema", SCHEMA, "model",
+    json_t *json = json_pack("{s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "schema", SCHEMA, "model",
                              profile->model, "strategy", profile->strategy, "precision", profile->precision, "ranks",
                              (json_int_t)profile->ranks, "threads_per_rank", (json_int_t)profile->threads,
                              "global_batch", (json_int_t)profile->batch, "measured", describe_measured(profile),
-                             "predicted", describe_predicted(profile));
+                             "predicted", describe_predicted(profile), "environment", describe_environment());
     cvy_status status = CVY_ERR_MEMORY;
     CVY_REQUIRE_GOTO(status, done, path && json, CVY_ERR_MEMORY, "no memory for the profile of the run");
     status = cvy_json_save(path, json, CVY_ERR_IO);
@@ -185,6 +200,29 @@ static cvy_status read_predicted(const cvy_json_source *source, cli_run_profile 
     return cvy_json_get_int(predicted, "memory_bytes", source, 0, MANY, &p->predicted_memory_bytes);
 }
 
+/* Profiles of before have none. */
+static cvy_status read_environment(const cvy_json_source *source, cli_run_profile *p)
+{
+    const json_t *object;
+    const char *version, *host, *system, *processor;
+    cli_run_environment *e = &p->environment;
+    if (!json_object_get(p->json, "environment")) {
+        return CVY_OK;
+    }
+    CVY_TRY(cvy_json_get_child(p->json, "environment", source, JSON_OBJECT, &object));
+    CVY_TRY(cvy_json_get_text(object, "version", source, &version));
+    CVY_TRY(cvy_json_get_text(object, "host", source, &host));
+    CVY_TRY(cvy_json_get_text(object, "system", source, &system));
+    CVY_TRY(cvy_json_get_text(object, "processor", source, &processor));
+    CVY_TRY(cvy_json_get_int(object, "cores", source, 1, INT32_MAX, &e->cores));
+    CVY_TRY(cvy_json_get_int(object, "memory_bytes", source, 0, MANY, &e->memory_bytes));
+    snprintf(e->version, sizeof e->version, "%s", version);
+    snprintf(e->host, sizeof e->host, "%s", host);
+    snprintf(e->system, sizeof e->system, "%s", system);
+    snprintf(e->processor, sizeof e->processor, "%s", processor);
+    return CVY_OK;
+}
+
 static cvy_status read_profile(const cvy_json_source *source, cli_run_profile *p)
 {
     int64_t schema;
@@ -197,6 +235,7 @@ static cvy_status read_profile(const cvy_json_source *source, cli_run_profile *p
     CVY_TRY(cvy_json_get_int(p->json, "threads_per_rank", source, 1, INT32_MAX, &p->threads));
     CVY_TRY(cvy_json_get_int(p->json, "global_batch", source, 1, MANY, &p->batch));
     CVY_TRY(read_measured(source, p));
+    CVY_TRY(read_environment(source, p));
     return read_predicted(source, p);
 }
 

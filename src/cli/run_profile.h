@@ -5,6 +5,12 @@
 #include "base/json.h"
 #include "convoy/train.h"
 
+/** Where a run was made, by its first rank; empty of a run that does not say. */
+typedef struct cli_run_environment {
+    char version[24], host[72], system[96], processor[96];
+    int64_t cores, memory_bytes; /**< of the machine; memory 0: unknown */
+} cli_run_environment;
+
 /** A run, or the last part of one that was resumed. Texts are borrowed: from whoever saves it, or from `json`. */
 typedef struct cli_run_profile {
     const char *model, *strategy, *precision;
@@ -21,6 +27,7 @@ typedef struct cli_run_profile {
     int told;                          /**< ranks that are told apart; 0: none */
     cvy_rank_result *rank;             /**< each of them, with its seconds of each row ... */
     double *rank_predicted_s;          /**< ... and what was predicted of these: of all rows, rank by rank */
+    cli_run_environment environment;   /**< of a loaded one; a saved one's is that of the process */
     json_t *json;                      /**< of a loaded one */
 } cli_run_profile;
 

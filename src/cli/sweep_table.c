@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/figures.h"
 #include "cli/sweep.h"
 
 enum { COLUMNS = 11, LABEL = 26, CELL = 6, FAMILIES = 26, CROSS_ROWS = 30, NAMES = 200 };
@@ -73,7 +72,7 @@ static void print_point(const cli_study *s, const cvy_sweep_point *point)
         cli_print_wrapped(9, e->why_not);
         return;
     }
-    printf("%11s%6.0f %%%10s", cli_print_rate(e->images_per_s, text[1]), 100.0 * point->efficiency,
+    printf("%11s%6.0f %%%10s", cvy_print_rate(e->images_per_s, text[1]), 100.0 * point->efficiency,
            cvy_print_seconds(e->iteration_s, text[2]));
     print_shares(e);
     printf("%10s%c", cvy_print_bytes((double)e->total_bytes, text[3]), e->over_memory ? '!' : ' ');
@@ -248,7 +247,7 @@ static void print_product(const cli_study *s)
     for (int i = 0; i < settings && i < CROSS_ROWS; i++) {
         const cvy_sweep_point *point = &cvy_sweep_get_points(s->sweep, i)[last];
         describe_setting(s, i, names, sizeof names);
-        printf("%-*.*s%12s%8.0f %%\n", WIDTH, WIDTH, names, cli_print_rate(point->asked.images_per_s, rate),
+        printf("%-*.*s%12s%8.0f %%\n", WIDTH, WIDTH, names, cvy_print_rate(point->asked.images_per_s, rate),
                100.0 * point->efficiency);
     }
     if (settings > CROSS_ROWS) {

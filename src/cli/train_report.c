@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "base/topology.h"
-#include "cli/figures.h"
 #include "cli/json_output.h"
 #include "cli/profile_table.h"
 #include "convoy/version.h"
@@ -160,7 +159,7 @@ void cli_print_result(const cli_options *options, const cli_prediction *predicti
     }
     print_quality(result);
     printf("time            %s, %s images/s, %.1f %% of it waiting for data\n",
-           cvy_print_seconds(result->seconds, unit[0]), cli_print_rate(result->images_per_s, unit[1]),
+           cvy_print_seconds(result->seconds, unit[0]), cvy_print_rate(result->images_per_s, unit[1]),
            100 * result->data_wait_share);
     print_prediction(prediction, result);
     printf("tensor memory   %s planned, %s measured\n", cvy_print_bytes((double)result->tensor_plan_bytes, unit[0]),

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/figures.h"
+#include "base/text.h"
 #include "cli/plan_output.h"
 #include "cli/why.h"
 
@@ -16,7 +16,7 @@ static void print_summary(const cvy_estimate *e)
     char unit[4][CVY_UNIT_TEXT];
     printf("iteration %s +- %.0f %%, %s images/s; a rank does %s, sends %s\n",
            cvy_print_seconds(e->iteration_s, unit[0]), 100.0 * e->error_relative,
-           cli_print_rate(e->images_per_s, unit[1]), cvy_print_si(e->flop, "FLOP", unit[2]),
+           cvy_print_rate(e->images_per_s, unit[1]), cvy_print_si(e->flop, "FLOP", unit[2]),
            cvy_print_bytes(e->sent_bytes, unit[3]));
     if (e->managed_memory) {
         printf("managed memory: tensors would be paged, these figures are of low confidence\n");

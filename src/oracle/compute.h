@@ -77,10 +77,13 @@ double cvy_compute_op_bytes(const cvy_compute *compute, const cvy_op *op);
 double cvy_compute_element_bytes(const cvy_compute *compute);
 
 /** What predictors may look at, and the most inputs that one has. */
-enum { CVY_KERNEL_FEATURES = 15, CVY_PREDICTOR_MAX_INPUTS = 32 };
+enum { CVY_KERNEL_FEATURES = 22, CVY_PREDICTOR_MAX_INPUTS = 32 };
 
 /** "n", "c", …, "is-3x3": the names in files. Cannot fail. @param[in] feature below CVY_KERNEL_FEATURES */
 const char *cvy_kernel_feature_name(int feature);
+
+/** Whether the time of a kernel may depend on a feature: of what goes element by element, shapes say nothing. */
+bool cvy_kernel_feature_matters(int kernel, int feature);
 
 /** Farther than this all distances are alike: beyond the caches that one core has for itself. */
 #define CVY_FARTHEST_BYTES 67108864.0
@@ -154,7 +157,7 @@ void cvy_predictor_print(const cvy_predictor_spec *spec, cvy_text *text);
 /** A measured kernel: a row of a table. */
 typedef struct cvy_kernel_time {
     double seconds; /**< above 0: the median */
-    double error;   /**< relative, 0 to 10: how far measurements lie apart */
+    double error;   /**< relative: how far measurements lie apart; a table says 10 where they are further */
     double distance_bytes; /**< touched since the operands were; 0: nothing but these */
 } cvy_kernel_time;
 

@@ -1,6 +1,8 @@
 /*
  * What predictors look at: an op becomes numbers, most of them logarithms of sizes, so that a time that goes as a power
- * of each is a line. Inputs as spec/scaling-model.md 1.4.
+ * of each is a line. Inputs as spec/scaling-model.md 1.4, and what kernels of vectors and caches depend on: the bytes
+ * of each operand, which may fit a cache where all of them do not; channels that the last block of a format wastes; the
+ * length of a row, over which inner loops run.
  */
 #include <math.h>
 
@@ -9,6 +11,8 @@
 /* What is known of an op, before it is made into features. */
 typedef struct sizes {
     double n, c, f, groups, input, output, kernel, stride, flop, bytes, distance;
+    double input_bytes, output_bytes, weight_bytes, row, block;
+    bool relu;
 } sizes;
 
 typedef double (*getter)(const sizes *s);
@@ -28,17 +32,95 @@ static double get_depth(const sizes *s) { return log2(s->c / s->groups * s->kern
 static double get_distance(const sizes *s) { return log2(fmax(s->distance, 1.0)); }
 static double is_1(const sizes *s) { return s->kernel == 1.0; }
 static double is_9(const sizes *s) { return s->kernel == 9.0; }
+static double get_input_bytes(const sizes *s) { return log2(fmax(s->input_bytes, 1.0)); }
+static double get_output_bytes(const sizes *s) { return log2(fmax(s->output_bytes, 1.0)); }
+static double get_weight_bytes(const sizes *s) { return log2(fmax(s->weight_bytes, 1.0)); }
+static double get_row(const sizes *s) { return log2(s->row); }
+static double is_relu(const sizes *s) { return s->relu; }
+
+/* By how much whole blocks are more than the channels of a group. */
+static double find_waste(const sizes *s, double channels)
+{
+    double own = fmax(channels / s->groups, 1.0);
+    return log2(ceil(own / s->block) * s->block / own);
+}
+
+static double get_c_waste(const sizes *s) { return find_waste(s, s->c); }
+static double get_f_waste(const sizes *s) { return find_waste(s, s->f); }
+
+/* What tells kernels apart: sizes of all of an op, the channels and places of maps, windows and groups. */
+enum { OF_ALL = 1, OF_MAPS = 2, OF_WINDOWS = 4 };
 
 static const struct {
     const char *name;
     getter get;
+    int of;
 } features[] = {
-    {"n", get_n},           {"c", get_c},           {"f", get_f},         {"groups", get_groups},
-    {"input", get_input},   {"output", get_output}, {"kernel", get_kernel}, {"stride", get_stride},
-    {"flop", get_flop},     {"bytes", get_bytes},   {"columns", get_columns}, {"depth", get_depth},
-    {"is-1x1", is_1},       {"is-3x3", is_9},        {"distance", get_distance},
+    {"n", get_n, OF_MAPS},
+    {"c", get_c, OF_MAPS},
+    {"f", get_f, OF_WINDOWS},
+    {"groups", get_groups, OF_WINDOWS},
+    {"input", get_input, OF_MAPS},
+    {"output", get_output, OF_WINDOWS},
+    {"kernel", get_kernel, OF_WINDOWS},
+    {"stride", get_stride, OF_WINDOWS},
+    {"flop", get_flop, OF_ALL},
+    {"bytes", get_bytes, OF_ALL},
+    {"columns", get_columns, OF_WINDOWS},
+    {"depth", get_depth, OF_WINDOWS},
+    {"is-1x1", is_1, OF_WINDOWS},
+    {"is-3x3", is_9, OF_WINDOWS},
+    {"distance", get_distance, OF_ALL},
+    {"input-bytes", get_input_bytes, OF_ALL},
+    {"output-bytes", get_output_bytes, OF_ALL},
+    {"weight-bytes", get_weight_bytes, OF_WINDOWS},
+    {"c-waste", get_c_waste, OF_MAPS},
+    {"f-waste", get_f_waste, OF_WINDOWS},
+    {"row", get_row, OF_WINDOWS},
+    {"is-relu", is_relu, OF_ALL},
 };
 _Static_assert(sizeof features / sizeof features[0] == CVY_KERNEL_FEATURES, "each feature has a name");
+
+/* What time depends on, of an op of a kind. */
+static int find_what_matters(cvy_op_kind kind)
+{
+    switch (kind) {
+    case CVY_OP_RELU:
+    case CVY_OP_DROPOUT:
+    case CVY_OP_ADD:
+    case CVY_OP_MEAN_SQUARED_ERROR:
+    case CVY_OP_SGD:
+    case CVY_OP_ADAMW:
+    case CVY_OP_RELU6:
+    case CVY_OP_LEAKY_RELU:
+    case CVY_OP_SIGMOID:
+    case CVY_OP_TANH:
+    case CVY_OP_SILU:
+    case CVY_OP_HARD_SWISH:
+    case CVY_OP_STOCHASTIC_DEPTH:
+    case CVY_OP_ADAM:
+    case CVY_OP_SQUARE_SUM:
+    case CVY_OP_CLIP:
+    case CVY_OP_LARS:
+    case CVY_OP_LAMB_DIRECTION:
+    case CVY_OP_LAMB:
+    case CVY_OP_AVERAGE: return OF_ALL; /* element by element, whatever the shape */
+    case CVY_OP_BATCH_NORM:
+    case CVY_OP_GROUP_NORM:
+    case CVY_OP_LOCAL_RESPONSE_NORM:
+    case CVY_OP_POOL_GLOBAL:
+    case CVY_OP_MULTIPLY:
+    case CVY_OP_SOFTMAX_CROSS_ENTROPY:
+    case CVY_OP_SOFT_DICE: return OF_ALL | OF_MAPS; /* y is as large as x, or follows from it */
+    default: return OF_ALL | OF_MAPS | OF_WINDOWS;
+    }
+}
+
+bool cvy_kernel_feature_matters(int kernel, int feature)
+{
+    int kind = kernel < CVY_OP_KIND_COUNT ? kernel : CVY_OP_CONVOLUTION;
+    return (find_what_matters((cvy_op_kind)kind) & features[feature].of) != 0;
+}
 
 static double multiply_space(const cvy_operand *operand)
 {
@@ -64,6 +146,13 @@ static sizes measure_op(const cvy_op *op, double flop, double bytes)
     bool windowed = cvy_op_convolves(op->kind) || op->kind == CVY_OP_POOL_MAX || op->kind == CVY_OP_POOL_AVERAGE;
     sizes s = {.n = (double)x->tensor.shape.extent[0], .c = 1.0, .f = 1.0, .groups = 1.0, .kernel = 1.0,
                .stride = 1.0, .input = multiply_space(x), .output = multiply_space(y), .flop = flop, .bytes = bytes};
+    const cvy_operand *w = find_either(op, CVY_ROLE_W, CVY_ROLE_DW);
+    s.input_bytes = (double)cvy_tensor_bytes(&x->tensor);
+    s.output_bytes = (double)cvy_tensor_bytes(&y->tensor);
+    s.weight_bytes = w ? (double)cvy_tensor_bytes(&w->tensor) : 0.0;
+    s.row = y->tensor.shape.dims > 2 ? (double)y->tensor.shape.extent[y->tensor.shape.dims - 1] : 1.0;
+    s.block = x->tensor.format == CVY_FORMAT_C8 || y->tensor.format == CVY_FORMAT_C8 ? 8.0 : 16.0;
+    s.relu = op->relu;
     s.c = x->tensor.shape.dims > 1 ? (double)x->tensor.shape.extent[1] : 1.0;
     s.f = y->tensor.shape.dims > 1 ? (double)y->tensor.shape.extent[1] : 1.0;
     if (windowed) {

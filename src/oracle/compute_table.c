@@ -17,6 +17,8 @@
 
 enum { LIMIT_BYTES = 64 << 20, KEY_DIGITS = 16, LEAST_CAPACITY = 16 };
 
+static const double MOST_ERROR = 10.0;
+
 static const char title[] = "convoy-kernel-table,2";
 static const char columns[] = "key,distance,seconds,error,op";
 
@@ -229,7 +231,7 @@ static cvy_status parse_row(const reader *in, char *line, cvy_kernel_entry *entr
     if (!parse_number(&at, 1e-12, 1e6, &entry->time.seconds)) {
         return fail(in, at, "seconds from 1e-12 to 1e6 and a comma");
     }
-    if (!parse_number(&at, 0.0, 10.0, &entry->time.error)) {
+    if (!parse_number(&at, 0.0, MOST_ERROR, &entry->time.error)) {
         return fail(in, at, "a relative error from 0 to 10 and a comma");
     }
     return CVY_OK;
@@ -275,5 +277,5 @@ void cvy_kernel_table_add(const cvy_op *op, const cvy_kernel_time *time, cvy_tex
 {
     char line[CVY_OP_TEXT];
     cvy_text_add(text, "%0*" PRIx64 ",%.0f,%.6g,%.3g,%s\n", KEY_DIGITS, cvy_kernel_key(op), time->distance_bytes,
-                 time->seconds, time->error, cvy_op_print(op, line));
+                 time->seconds, fmin(time->error, MOST_ERROR), cvy_op_print(op, line));
 }

@@ -121,7 +121,7 @@ static cvy_status take_svg(const streams *s, const cvy_chart_frame *frame, cvy_t
 /* What a frame leaves open. */
 static cvy_chart_frame complete_frame(const cvy_chart *chart, const cvy_chart_frame *given)
 {
-    enum { ROW = 26, TALL_ROW = 42, FEW_ROWS = 3, AROUND = 75, MOST_HEIGHT = 1600 };
+    enum { ROW = 26, TALL_ROW = 42, FEW_ROWS = 3, AROUND = 92, MOST_HEIGHT = 1600 };
     cvy_chart_frame frame = *given;
     frame.width = frame.width ? frame.width : CVY_CHART_WIDTH;
     frame.label = frame.label ? frame.label : chart->title;

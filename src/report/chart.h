@@ -41,10 +41,14 @@ typedef struct cvy_chart_series {
     int colour;          /**< 1 + index of its colour, which it keeps where others are left out; 0: by its place */
 } cvy_chart_series;
 
+/** Which part of its row's height a span takes. */
+typedef enum cvy_span_place { CVY_SPAN_WHOLE, CVY_SPAN_UPPER, CVY_SPAN_LOWER } cvy_span_place;
+
 /** A stretch of a row. */
 typedef struct cvy_chart_span {
     int row, series;
     double from, to;
+    cvy_span_place place;
 } cvy_chart_span;
 
 typedef struct cvy_chart {

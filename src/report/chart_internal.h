@@ -9,6 +9,9 @@
 /** Append text of users in single quotes, in one line. */
 void cvy_script_add_quoted(cvy_text *script, const char *words);
 
+/** Colours that there are: series from there on are dashed, or hatched. */
+enum { CVY_CHART_COLOURS = 10 };
+
 /** The colour of a series, as "#rrggbb", and gnuplot's number of its marker. Cannot fail. */
 const char *cvy_chart_colour(const cvy_chart *chart, int series);
 int cvy_chart_marker(int series);

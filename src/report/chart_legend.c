@@ -34,8 +34,10 @@ static void add_line(const cvy_chart *chart, int series, cvy_text *html)
     const cvy_chart_series *own = &chart->of[series];
     const char *colour = own->ideal ? "currentColor" : cvy_chart_colour(chart, series);
     if (!own->scattered) {
-        cvy_text_add(html, "<path d=\"M1,8 H37\" stroke=\"%s\" stroke-width=\"2.5\"%s/>", colour,
-                     own->ideal ? " stroke-dasharray=\"6,4\"" : "");
+        const char *dash = own->ideal                    ? " stroke-dasharray=\"6,4\""
+                           : series >= CVY_CHART_COLOURS ? " stroke-dasharray=\"2,3\""
+                                                         : "";
+        cvy_text_add(html, "<path d=\"M1,8 H37\" stroke=\"%s\" stroke-width=\"2.5\"%s/>", colour, dash);
     }
     if (!own->ideal) {
         add_marker(cvy_chart_marker(series), colour, html);
@@ -45,11 +47,13 @@ static void add_line(const cvy_chart *chart, int series, cvy_text *html)
 static void add_area(const cvy_chart *chart, int series, cvy_text *html)
 {
     const char *colour = cvy_chart_colour(chart, series);
-    bool solid = chart->of[series].fill == CVY_FILL_SOLID;
+    const cvy_chart_series *own = &chart->of[series];
+    const bool beyond = series >= CVY_CHART_COLOURS && !own->colour;
+    const bool hatched = own->fill == CVY_FILL_HATCHED || beyond, solid = own->fill == CVY_FILL_SOLID && !beyond;
     cvy_text_add(html, "<rect x=\"1\" y=\"1\" width=\"36\" height=\"14\" fill=\"%s\" stroke=\"%s\" "
                        "stroke-width=\"2\"/>",
                  solid ? colour : "none", colour);
-    if (chart->of[series].fill == CVY_FILL_HATCHED) {
+    if (hatched) {
         cvy_text_add(html, "<path d=\"M2,15 L16,1 M11,15 L25,1 M20,15 L34,1 M29,15 L37,7\" stroke=\"%s\" "
                            "stroke-width=\"1.5\"/>", colour);
     }

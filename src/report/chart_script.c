@@ -11,10 +11,11 @@
 /* Okabe and Ito, "Color universal design", 2008, without yellow and black; then greys and a brown. */
 static const char *const colours[] = {"#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9",
                                       "#CC79A7", "#999999", "#8C6D31", "#4D4D9F", "#66A61E"};
+_Static_assert(sizeof colours / sizeof *colours == CVY_CHART_COLOURS, "legends go by this number");
 static const int markers[] = {7, 5, 9, 11, 13, 4, 6, 8};
 static const int patterns[] = {4, 5, 2}; /* of areas beyond as many as there are colours */
 enum {
-    COLOURS = sizeof colours / sizeof *colours,
+    COLOURS = CVY_CHART_COLOURS,
     MARKERS = sizeof markers / sizeof *markers,
     PATTERNS = sizeof patterns / sizeof *patterns,
     MOST_TEXT = 120,
@@ -172,6 +173,8 @@ static void add_lines(const cvy_chart *chart, cvy_text *script)
 {
     if (chart->log_x) {
         add_scale("x", chart->decades, script);
+    } else {
+        cvy_text_add(script, "set xrange [0:*]\n");
     }
     if (chart->log_y) {
         add_scale("y", chart->decades, script);

@@ -14,7 +14,10 @@ typedef struct band {
 
 static void add_span(const cvy_chart *chart, const cvy_chart_span *span, band box, cvy_text *script)
 {
-    int y = chart->rows - 1 - span->row;
+    const int y = chart->rows - 1 - span->row;
+    const double middle = 0.5 * (box.below + box.above);
+    box.below = span->place == CVY_SPAN_UPPER ? middle : box.below;
+    box.above = span->place == CVY_SPAN_LOWER ? middle : box.above;
     cvy_text_add(script, "%.9g %d %.9g %.9g %.9g %.9g\n", 0.5 * (span->from + span->to), y, span->from, span->to,
                  y + box.below, y + box.above);
 }

@@ -50,5 +50,6 @@ const char cvy_page_style[] =
     "@page{margin:14mm}\n"
     "@media print{:root{color-scheme:light;--ink:#000;--faint:#444;--paper:#fff;--card:#fff;--line:#bbb;--accent:#000}"
     "body{max-width:none;padding:0;font-size:10pt}nav{display:none}a{text-decoration:none}.wide{display:block}"
-    ".narrow{display:none}.scroll{overflow:visible}h2{break-after:avoid}thead{display:table-header-group}"
+    ".narrow{display:none}.convoy-chart{max-height:105mm}"
+    ".scroll{overflow:visible}h2{break-after:avoid}thead{display:table-header-group}"
     "tr{break-inside:avoid}}\n";

@@ -197,7 +197,7 @@ static int stack_layer(const cvy_layer_cost *c, int row, double factor, cvy_char
     int spans = 0;
     for (int k = 0; k < LAYER_PARTS; k++) {
         if (part_s[k] > 0.0) {
-            span[spans++] = (cvy_chart_span){row, k, end, end + factor * part_s[k]};
+            span[spans++] = (cvy_chart_span){row, k, end, end + factor * part_s[k], CVY_SPAN_WHOLE};
             end += factor * part_s[k];
         }
     }

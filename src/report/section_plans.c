@@ -63,7 +63,7 @@ static cvy_status draw_stack(cvy_page *page, const shown *s, const stack *what)
         for (int row = 0; row < s->rows; row++) {
             double length = what->factor * what->get(get_estimate(s, row), part);
             if (length > 0.0) {
-                span[spans++] = (cvy_chart_span){row, series, end[row], end[row] + length};
+                span[spans++] = (cvy_chart_span){row, series, end[row], end[row] + length, CVY_SPAN_WHOLE};
                 end[row] += length;
             }
         }
@@ -101,9 +101,9 @@ static void add_time_row(cvy_page *page, const shown *s, int row)
 {
     char text[4][CVY_UNIT_TEXT];
     const cvy_estimate *e = get_estimate(s, row);
-    cvy_page_cell(page, "%s%s", s->name[row], s->index[row] == s->plans->search->data ? " (data parallelism)" : "");
+    cvy_page_cell(page, "%s", s->name[row]);
     cvy_page_cell(page, "%s \xc2\xb1 %.0f %%", cvy_print_seconds(e->iteration_s, text[0]), 100.0 * e->error_relative);
-    cvy_page_cell(page, "%.4g", e->images_per_s);
+    cvy_page_cell(page, "%s", cvy_print_rate(e->images_per_s, text[0]));
     cvy_page_cell(page, "%s%s", cvy_print_bytes((double)e->total_bytes, text[1]),
                   e->over_memory ? ", more than there is" : "");
     cvy_page_cell(page, "%s", cvy_print_seconds(e->exposed_communication_s, text[2]));

@@ -14,11 +14,12 @@ static cvy_status draw(cvy_page *page, const cvy_sweep *sweep, const cvy_scaling
     const cvy_sweep_point *point = cvy_sweep_get_points(sweep, 0);
     const int count = sweep->options.rank_counts;
     cvy_chart_series of[3 + MOST_MARKS] = {
-        {.name = sweep->options.strategy[0], .y = predicted},
-        {.name = "best that fits", .y = best},
+        {.name = sweep->options.strategy[0], .y = predicted, .colour = 1},
         {.name = "ideal", .y = ideal, .ideal = true},
+        {.name = "best that fits", .y = best, .colour = 2},
     };
-    int series = 3;
+    const bool several = sweep->options.search || sweep->options.strategies > 1;
+    int series = several ? 3 : 2;
     for (int i = 0; i < count; i++) {
         x[i] = (double)point[i].ranks;
         predicted[i] = point[i].asked.feasible ? point[i].asked.images_per_s : NAN;
@@ -32,8 +33,9 @@ static cvy_status draw(cvy_page *page, const cvy_sweep *sweep, const cvy_scaling
     const cvy_chart chart = {.kind = CVY_CHART_LINES, .title = "Images a second", .x_title = "ranks",
                              .y_title = "images/s", .points = count, .x = x, .log_x = true, .log_y = true,
                              .series = series, .of = of};
-    return cvy_page_draw(page, &chart, "Predicted, beside the ideal: the fewest ranks, times as many. Best: the "
-                                       "fastest of what a cheap search finds and the memory holds.");
+    return cvy_page_draw(page, &chart, several ? "Predicted, beside the ideal: the fewest ranks, times as many. Best: "
+                                                 "the fastest of what was looked at and the memory holds."
+                                               : "Predicted, beside the ideal: the fewest ranks, times as many.");
 }
 
 static void add_row(cvy_page *page, const cvy_sweep_point *point)
@@ -43,7 +45,7 @@ static void add_row(cvy_page *page, const cvy_sweep_point *point)
     cvy_page_cell(page, "%" PRId64, point->ranks);
     cvy_page_cell(page, "%" PRId64, point->batch);
     if (e->feasible) {
-        cvy_page_cell(page, "%.4g", e->images_per_s);
+        cvy_page_cell(page, "%s", cvy_print_rate(e->images_per_s, text));
         cvy_page_cell(page, "%.0f %%", 100.0 * point->efficiency);
         cvy_page_cell(page, "%s", cvy_print_seconds(e->iteration_s, text));
         cvy_page_cell(page, "%s%s", cvy_print_bytes((double)e->total_bytes, text), e->over_memory ? "!" : "");
@@ -55,7 +57,7 @@ static void add_row(cvy_page *page, const cvy_sweep_point *point)
     if (point->best.feasible) {
         cvy_strategy_family(&point->best.strategy, family);
         cvy_page_cell(page, "%s", family);
-        cvy_page_cell(page, "%.4g", point->best.images_per_s);
+        cvy_page_cell(page, "%s", cvy_print_rate(point->best.images_per_s, text));
     } else {
         cvy_page_cell(page, "nothing fits");
         cvy_page_cell(page, "-");

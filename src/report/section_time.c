@@ -25,7 +25,7 @@ typedef struct timeline {
 static cvy_status add_span(timeline *t, int row, int series, double from_s, double to_s)
 {
     CVY_TRY(cvy_array_reserve(&t->span, t->spans, &t->capacity, sizeof *t->span));
-    t->span[t->spans++] = (cvy_chart_span){row, series, from_s, to_s};
+    t->span[t->spans++] = (cvy_chart_span){row, series, from_s, to_s, CVY_SPAN_WHOLE};
     t->end_s = fmax(t->end_s, to_s);
     return CVY_OK;
 }

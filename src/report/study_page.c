@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/sections.h"
 #include "report/sweep_charts.h"
 
 enum { NAMES = 320 };
@@ -63,13 +64,13 @@ static void add_parts(cvy_page *page, const cvy_sweep *sweep)
 static cvy_status report_own(cvy_page *page, const cvy_sweep *sweep)
 {
     char name[NAMES];
-    cvy_page_section(page, "ranks", "Over ranks");
+    cvy_page_section(page, "time", "Time");
     if (sweep->options.cross) {
         cvy_page_say(page, "With %s.", name_setting(sweep, 0, name));
     }
     CVY_TRY(cvy_sweep_charts_add(sweep, CVY_SWEEP_TIME, page));
     add_parts(page, sweep);
-    return cvy_sweep_charts_add(sweep, CVY_SWEEP_THROUGHPUT, page);
+    return cvy_report_scaling(page, sweep, NULL, 0);
 }
 
 /* ---- what else would be ---- */
@@ -82,7 +83,7 @@ static double find_figure(const cvy_sweep_point *point, bool efficiency)
 static void add_grid(cvy_page *page, const cvy_sweep *sweep, bool efficiency)
 {
     cvy_page_column column[CVY_SWEEP_MOST_RANKS + 1];
-    char text[CVY_SWEEP_MOST_RANKS][CVY_UNIT_TEXT], name[NAMES];
+    char text[CVY_SWEEP_MOST_RANKS][CVY_UNIT_TEXT], name[NAMES], rate[CVY_UNIT_TEXT];
     begin_rank_table(page, sweep, efficiency ? "efficiency on ranks" : "images/s on ranks",
                      efficiency ? "Figures of the efficiency" : "Images a second of all points", column, text);
     for (int setting = 0; setting < sweep->settings; setting++) {
@@ -94,7 +95,7 @@ static void add_grid(cvy_page *page, const cvy_sweep *sweep, bool efficiency)
             } else if (efficiency) {
                 cvy_page_cell(page, "%.0f %%", 100.0 * figure);
             } else {
-                cvy_page_cell(page, "%.4g", figure);
+                cvy_page_cell(page, "%s", cvy_print_rate(figure, rate));
             }
         }
     }

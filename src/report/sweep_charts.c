@@ -1,6 +1,7 @@
 /* From points to series. Numbers of ranks stand along x: as numbers where laws are powers, else as words. */
 #include "report/sweep_charts.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -34,8 +35,11 @@ static void begin_drawing(const cvy_sweep *sweep, const char *title, drawing *d)
 
 static cvy_status keep_chart(drawing *d, const char *name, const cvy_chart *chart)
 {
+    char prefix[16];
+    const cvy_chart_frame frame = {.width = CVY_CHART_WIDTH, .height = CVY_CHART_HEIGHT, .prefix = prefix};
     cvy_text svg = {0};
-    cvy_status status = cvy_chart_draw(chart, &svg);
+    snprintf(prefix, sizeof prefix, "s%d-", d->charts.count); /* charts may be joined into one document */
+    cvy_status status = cvy_chart_draw_in(chart, &frame, &svg);
     if (status != CVY_OK) {
         cvy_text_destroy(&svg);
         return status;
@@ -54,6 +58,7 @@ static cvy_status add_chart(drawing *d, const char *name, const char *what, cons
     char title[TITLE_TEXT];
     cvy_chart titled = *chart;
     snprintf(title, sizeof title, d->page ? "%s" : "%s: %.150s", what, d->title);
+    title[0] = (char)(d->page ? toupper((unsigned char)title[0]) : title[0]);
     titled.title = title;
     titled.x_title = "ranks";
     titled.points = d->ranks;

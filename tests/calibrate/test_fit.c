@@ -19,7 +19,8 @@ static cvy_fit_sample draw_sample(cvy_dice *dice, int shape)
 {
     double n = (double)cvy_dice_log(dice, 16, 4096), c = (double)cvy_dice_log(dice, 16, 4096);
     double f = (double)cvy_dice_log(dice, 16, 4096);
-    cvy_fit_sample sample = {.flop = 2.0 * n * c * f, .bytes = 4.0 * (n * c + c * f + n * f), .shape = shape};
+    cvy_fit_sample sample = {.flop = 2.0 * n * c * f, .bytes = 4.0 * (n * c + c * f + n * f), .shape = shape,
+                             .kernel = CVY_ANY};
     sample.feature[0] = log2(n);
     sample.feature[1] = log2(c);
     sample.feature[2] = log2(f);

@@ -2,8 +2,6 @@
 # convoy report: pages that hold all that they show, whole and without markup of others. Argument 1 is the program.
 source=$(realpath "$(dirname "$0")/../..")
 . "$(dirname "$0")/setup.sh"
-# shellcheck source=tests/cli/browser.sh
-. "$source/tests/cli/browser.sh"
 
 # well_formed PAGE: elements are closed as they were opened, ids are there once, links lead to one of them, and nothing
 # comes from elsewhere
@@ -76,6 +74,14 @@ expect 0 "$convoy" report lenet5 --machine ethernet-cpu --strategy stage=2,micro
 has stages.html "Seconds of the stages"
 well_formed stages.html
 
+# Two ranks of data parallelism: all gradients, 431,080 numbers of 4 bytes, go round a ring twice, half each time.
+# On a GPU nothing is padded.
+expect 0 "$convoy" report lenet5 --machine abci --ranks 2 --strategy data -o ring.html
+for rank in 0 1; do
+    bytes='<td class="number">1.72 MB</td>'
+    has ring.html "<th scope=\"row\">$rank</th>$bytes$bytes<td class=\"words\">$((1 - rank)): 1.72 MB</td>"
+done
+
 # One device has nobody to send to, and nothing to scale over where the machine has no more.
 expect 0 "$convoy" report lenet5 --machine laptop --ranks 1 -o one.html
 sections one.html summary plans memory limits timeline layers configuration
@@ -113,16 +119,76 @@ well_formed tables.html
 # ---- studies ----
 
 expect 0 "$convoy" report vgg11 --machine ethernet-cpu --ranks 1:8 --vary link-bandwidth=x1/4,x4 -o study.html
-sections study.html summary ranks varied elasticity best scaling configuration
+sections study.html summary time scaling varied elasticity best configuration
 has study.html "cluster: on 8 ranks"
 well_formed study.html
 expect 0 "$convoy" report vgg11 --machine ethernet-cpu --ranks 1,2 --strategy data --vary batch=8 -o data.html
-sections data.html summary ranks varied elasticity scaling configuration
+sections data.html summary time scaling varied elasticity configuration
 well_formed data.html
+
+# ---- comparisons ----
+
+expect 0 "$convoy" report "$source/tests/data/compare.csv" -o compare.html
+sections compare.html compare accuracy
+has compare.html "Comparison of compare.csv"
+well_formed compare.html
+
+# ---- runs ----
+
+mkdir run
+printf 'model: "<i>lenet5"\n' >run/config.yaml
+cat >run/metrics.jsonl <<'END'
+{"event":"start","step":0,"epoch":0,"model":"lenet5"}
+{"event":"step","step":1,"epoch":0,"loss":2.5,"images_per_s":100,"learning_rate":0.01,"train_accuracy":0.1}
+{"event":"step","step":2,"epoch":0,"loss":null,"images_per_s":100,"learning_rate":0.01,"train_accuracy":0.2}
+not a line
+{"event":"step","step":1,"epoch":0,"loss":9,"images_per_s":100,"learning_rate":0.01,"train_accuracy":0.2}
+{"event":"epoch","step":2,"epoch":1,"loss":2.25,"train_accuracy":0.15,"validation_accuracy":0.625,"validation_loss":2}
+{"event":"step","st
+END
+expect 0 "$convoy" report run
+sections run/report.html summary training environment
+has run/report.html "<dt>best validation accuracy</dt><dd>62.50 %</dd>"
+has run/report.html '<td class="number">2.25</td><td class="number">15.00 %</td>'
+has run/report.html "&lt;i&gt;lenet5"
+well_formed run/report.html
+
+# With a profile: an iteration of 20 ms, of which 15 were predicted; a kind of 12 ms, of which 9 were.
+cat >run/profile.json <<'END'
+{"schema": 1, "model": "lenet5", "strategy": "data", "precision": "fp32", "ranks": 2, "threads_per_rank": 1,
+ "global_batch": 64, "measured": {"iterations": 10, "iteration_s": 0.02, "peak_memory_bytes": 50000000, "steps": [
+   {"step": "convolution <forward>", "calls": 10, "seconds": 0.12, "flop": 1e9, "bytes": 1e6, "rank": 1, "ranks": 2,
+    "least_s": 0.06, "predicted_s": 0.09},
+   {"step": "batch", "calls": 10, "seconds": 0.01, "flop": 0, "bytes": 0, "rank": 0, "ranks": 2, "least_s": 0.01}]},
+ "predicted": {"machine": "laptop", "iteration_s": 0.015, "error_relative": 0.3, "memory_bytes": 40000000}}
+END
+expect 0 "$convoy" report run -o profile.html
+sections profile.html summary training compare environment
+has profile.html "<dd>15 ms (-25.0"
+has profile.html "the iteration lies outside that, accuracy 75.0 %"
+has profile.html 'convolution &lt;forward&gt;</th><td class="number">12 ms</td><td class="number">9 ms</td>'
+has profile.html '<td class="number">-25.0 %</td><td class="number">-15.0 %</td><td class="number">1</td>'
+has profile.html '<td class="number">2.00</td>'
+well_formed profile.html
+
+# The plan that ran is priced where there is one, and where its machine is gone the page says so.
+expect 0 "$convoy" plan lenet5 --machine ethernet-cpu --ranks 2 --batch 64 --strategy data --save run/plan.yaml
+expect 0 "$convoy" report run --machine ethernet-cpu -o priced.html
+sections priced.html summary training compare plans memory limits timeline layers traffic scaling configuration \
+    environment
+well_formed priced.html
+sed -i 's/"laptop"/"gone"/' run/profile.json
+expect 0 "$convoy" report run -o gone.html
+has gone.html "The plan is not priced"
+well_formed gone.html
 
 # ---- what is wrong ----
 
 says 2 "found 'many'" "$convoy" report lenet5 --machine abci --ranks many
+says 2 "no machine 'nowhere'" "$convoy" report run --machine nowhere
+says 2 "it holds no config.yaml" "$convoy" report .
+printf 'model,ranks\nlenet5,1\n' >short.csv
+says 2 "no column 'machine'" "$convoy" report short.csv
 says 2 "a plan is of its own ranks" "$convoy" report plan.yaml --ranks 1:4
 
 says 2 "convoy report needs a run, a plan file" "$convoy" report

@@ -44,6 +44,18 @@ static void test_a_measured_kernel_is_found_by_its_shape(void **state)
     cvy_machine_destroy(&machine);
 }
 
+/* Where another program ran, measurements lay twenty times apart: the table is read all the same. */
+static void test_measurements_may_lie_far_apart(void **state)
+{
+    cvy_machine *machine = load_machine(*state, named);
+    cvy_op conv = make_convolution(CVY_PASS_FORWARD, 1, 1);
+    put_table(*state, &machine->device, &conv, (cvy_kernel_time){1.25e-3, 19.6, 0.0});
+    cvy_compute *compute = prepare(machine, CVY_PRECISION_FP32);
+    assert_near(cvy_compute_estimate_op(compute, &conv, 1.0, 0.0).error, 10.0);
+    cvy_compute_destroy(&compute);
+    cvy_machine_destroy(&machine);
+}
+
 /* Of a device with twice the rate what exceeds the launch is half: 5 us + 1,000 us / 2. */
 static void test_a_faster_machine_scales_what_was_measured(void **state)
 {
@@ -278,6 +290,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_measured_kernel_is_found_by_its_shape, create_test_folder,
                                         remove_test_folder),
+        cmocka_unit_test_setup_teardown(test_measurements_may_lie_far_apart, create_test_folder, remove_test_folder),
         cmocka_unit_test_setup_teardown(test_a_faster_machine_scales_what_was_measured, create_test_folder,
                                         remove_test_folder),
         cmocka_unit_test_setup_teardown(test_many_kernels_keep_apart, create_test_folder, remove_test_folder),

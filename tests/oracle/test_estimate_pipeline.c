@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "estimate_world.h"
 #include "oracle/estimate_internal.h"
 
@@ -51,18 +52,72 @@ static void complete(toy *t)
     }
 }
 
+static const cvy_stage_slice *find_slice(const cvy_trace *trace, int stage, int micro_batch, cvy_stage_work work)
+{
+    for (int i = 0; i < trace->slices; i++) {
+        const cvy_stage_slice *slice = &trace->slice[i];
+        if (slice->stage == stage && slice->micro_batch == micro_batch && slice->work == work) {
+            return slice;
+        }
+    }
+    fail_msg("stage %d does not do %d of micro-batch %d", stage, (int)work, micro_batch);
+    return NULL;
+}
+
+static void check_slice(const toy *t, const cvy_trace *trace, int s, int m)
+{
+    const double tiny = 1e-9;
+    const cvy_stage_slice *forward = find_slice(trace, s, m, CVY_STAGE_FORWARD);
+    const cvy_stage_slice *backward = find_slice(trace, s, m, CVY_STAGE_BACKWARD);
+    assert_close(forward->end_s - forward->start_s, get_forward(t, s, m), tiny);
+    assert_close(backward->end_s - backward->start_s, get_backward(t, s, m, 0), tiny);
+    if (s > 0) {
+        const cvy_stage_slice *rest = find_slice(trace, s, m, CVY_STAGE_REST);
+        const cvy_stage_slice *made = find_slice(trace, s - 1, m, CVY_STAGE_FORWARD);
+        const cvy_stage_slice *wanted = find_slice(trace, s - 1, m, CVY_STAGE_BACKWARD);
+        assert_close(rest->end_s - rest->start_s, get_backward(t, s, m, 1), tiny);
+        assert_true(forward->start_s >= made->end_s + t->stage[s - 1].send_s[m >= t->larger] - tiny);
+        assert_true(wanted->start_s >= backward->end_s + t->stage[s].return_s[m >= t->larger] - tiny);
+    }
+}
+
+/* What is kept of a run: all work of all stages, each in its time, one thing after the other, up to the end of it. */
+static void check_slices(const toy *t, const cvy_trace *trace, double iteration_s)
+{
+    double end_s = 0.0;
+    assert_int_equal(trace->slices, t->parts * (3 * t->stages - 1) + t->stages);
+    for (int s = 0; s < t->stages; s++) {
+        for (int m = 0; m < t->parts; m++) {
+            check_slice(t, trace, s, m);
+        }
+        (void)find_slice(trace, s, 0, CVY_STAGE_UPDATE);
+    }
+    for (int i = 0; i < trace->slices; i++) {
+        const cvy_stage_slice *a = &trace->slice[i];
+        end_s = a->end_s > end_s ? a->end_s : end_s;
+        for (int k = 0; k < i; k++) {
+            const cvy_stage_slice *b = &trace->slice[k];
+            assert_true(a->stage != b->stage || a->end_s <= b->start_s + 1e-9 || b->end_s <= a->start_s + 1e-9);
+        }
+    }
+    assert_close(end_s, iteration_s, 1e-9);
+}
+
 static cvy_estimate lay_out(toy *t)
 {
+    cvy_trace trace = {.slices = 0};
     cvy_oracle oracle = {0};
     cvy_estimate_question question = {.strategy.pipeline = t->order};
     cvy_pricing pricing = {.oracle = &oracle, .question = &question, .stages = t->stages,
-                           .micro_batches = t->parts, .larger = t->larger};
+                           .micro_batches = t->parts, .larger = t->larger, .trace = &trace};
     cvy_estimate e = {.feasible = true};
     complete(t);
     assert_ok(cvy_simulator_create(&oracle.simulator));
     assert_ok(cvy_price_pipeline(&pricing, t->stage, &e));
     cvy_simulator_destroy(&oracle.simulator);
     assert_close(sum_parts(&e), e.iteration_s, 1e-12);
+    check_slices(t, &trace, e.iteration_s);
+    cvy_free(trace.slice);
     return e;
 }
 

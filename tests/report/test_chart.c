@@ -96,7 +96,8 @@ static void test_spans_lie_in_their_rows(void **state)
     (void)state;
     static const char *const rows[] = {"data", "filter"};
     const cvy_chart_series of[] = {{.name = "forward"}, {.name = "wait", .fill = CVY_FILL_HOLLOW}};
-    const cvy_chart_span span[] = {{0, 0, 2.0, 6.0}, {1, 1, 0.0, 3.0}};
+    const cvy_chart_span span[] = {{.row = 0, .series = 0, .from = 2.0, .to = 6.0},
+                                   {.row = 1, .series = 1, .from = 0.0, .to = 3.0}};
     const cvy_chart chart = {.kind = CVY_CHART_SPANS, .title = "t", .series = 2, .of = of, .rows = 2, .row = rows,
                              .spans = 2, .span = span, .limit = 8.0, .limit_name = "16 GB"};
     char *script = write_script(&chart);
@@ -236,7 +237,7 @@ static void test_drawings_of_a_page_share_no_ids(void **state)
     skip_without_gnuplot();
     static const char *const rows[] = {"a row"};
     const cvy_chart_series of[] = {{.name = "sent", .fill = CVY_FILL_HATCHED}};
-    const cvy_chart_span span[] = {{0, 0, 0.0, 6.0}};
+    const cvy_chart_span span[] = {{.row = 0, .series = 0, .from = 0.0, .to = 6.0}};
     const cvy_chart chart = {.kind = CVY_CHART_SPANS, .title = "a <title>", .series = 1, .of = of, .rows = 1,
                              .row = rows, .spans = 1, .span = span};
     const cvy_chart_frame frames[] = {{.in_page = true, .prefix = "c1w-"}, {.in_page = true, .prefix = "c1n-"}};
