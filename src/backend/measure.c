@@ -13,8 +13,7 @@
 #include "base/order.h"
 #include "base/pulse.h"
 
-/* Addresses of the operands, and of the scratch memory behind them. */
-static cvy_status take_memory(const cvy_kernel *kernel, cvy_arena *arena_out, void **operand, void **scratch)
+cvy_status cvy_kernel_take_memory(const cvy_kernel *kernel, cvy_arena *arena_out, void **operand, void **scratch)
 {
     int64_t offset[CVY_MAX_OPERANDS];
     int64_t bytes = 0;
@@ -97,7 +96,7 @@ cvy_status cvy_kernel_measure_runs(const cvy_backend_chain *chain, const cvy_op 
     int most = effort->most_runs < CVY_MEASURE_MAX_RUNS ? effort->most_runs : CVY_MEASURE_MAX_RUNS;
     cvy_status status = cvy_kernel_create(chain, op, &kernel);
     CVY_TRY_GOTO(status, done, status);
-    CVY_TRY_GOTO(status, done, take_memory(kernel, &arena, operand, &scratch));
+    CVY_TRY_GOTO(status, done, cvy_kernel_take_memory(kernel, &arena, operand, &scratch));
     fill(kernel, operand);
     for (int i = -1; runs < most && is_worth_more(effort, measured_s, runs, spent_s); i++) {
         go_through(effort->between, effort->between ? effort->between_bytes : 0);

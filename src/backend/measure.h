@@ -3,6 +3,7 @@
 #define CVY_BACKEND_MEASURE_H
 
 #include "backend/backend.h"
+#include "base/memory.h"
 
 /** How much to spend on a kernel. */
 typedef struct cvy_measure_effort {
@@ -45,6 +46,14 @@ cvy_status cvy_kernel_measure(const cvy_backend_chain *chain, const cvy_op *op, 
  */
 cvy_status cvy_kernel_measure_runs(const cvy_backend_chain *chain, const cvy_op *op, const cvy_measure_effort *effort,
                                    double *seconds_out, int *runs_out);
+
+/**
+ * Take the memory of a kernel's operands, zeroed, one behind the other as a plan would place them, and of its scratch.
+ *
+ * @param[out] arena_out  released with cvy_arena_destroy(), also after a failure
+ * @param[out] operand    addresses; room for CVY_MAX_OPERANDS
+ */
+cvy_status cvy_kernel_take_memory(const cvy_kernel *kernel, cvy_arena *arena_out, void **operand, void **scratch);
 
 /** How far a median of sorted seconds is known, relative: 1.57 quartile distances by the root of the runs. */
 double cvy_measure_doubt(const double *seconds, int runs);

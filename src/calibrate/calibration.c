@@ -139,11 +139,14 @@ static cvy_status fill_device(const cvy_calibration *c, cvy_machine *m)
     d->peak_flop_per_s[CVY_PRECISION_FP32] = c->peaks.flop_per_s;
     d->memory_Bps = c->peaks.memory_Bps;
     d->launch_s = c->peaks.launch_s;
+    d->first_touch_Bps = c->peaks.first_touch_Bps;
     d->interruptions = cvy_round_figure(c->survey.interruptions);
     d->spread = cvy_round_figure(c->survey.noise.spread / 1.349); /* quartiles of a normal distribution: 1.349 apart */
-    const figure figures[] = {{&d->cores, looked},          {&d->vector_bits, looked},   {&d->memory_bytes, looked},
-                              {&d->memory_Bps, measured},   {&d->launch_s, measured},    {&d->spread, spread},
-                              {&d->interruptions, measured}, {&d->peak_flop_per_s[CVY_PRECISION_FP32], measured}};
+    const figure figures[] = {{&d->cores, looked},           {&d->vector_bits, looked},
+                              {&d->memory_bytes, looked},    {&d->memory_Bps, measured},
+                              {&d->launch_s, measured},      {&d->first_touch_Bps, measured},
+                              {&d->spread, spread},          {&d->interruptions, measured},
+                              {&d->peak_flop_per_s[CVY_PRECISION_FP32], measured}};
     return set_sources(m, figures, (int)(sizeof figures / sizeof figures[0]));
 }
 
@@ -164,7 +167,7 @@ static cvy_status add_rule(const cvy_calibration *c, const cvy_efficiency *rule,
     return set_sources(m, figures, 3);
 }
 
-static cvy_status add_rules(const cvy_calibration *c, cvy_machine *m)
+cvy_status cvy_calibration_add_rules(const cvy_calibration *c, cvy_machine *m)
 {
     for (int i = 0; i < c->fits; i++) {
         const cvy_fit *fit = &c->fit[i];
@@ -202,18 +205,21 @@ cvy_status cvy_calibration_make_machine(const cvy_calibration *calibration, cons
         return CVY_ERR_MEMORY;
     }
     m->nodes = m->devices_per_node = 1;
-    m->execution.leader_broadcast = true; /* the default */
+    m->execution.leader_broadcast = true; /* the defaults */
+    m->execution.lockstep = m->execution.exchange_slowdown = m->execution.compute_slowdown = 1.0;
     int ranks = c->network.curves > 0 ? c->network.nodes * c->network.node_ranks : 1;
     snprintf(summary, sizeof summary, "%d rank%s of %d threads on %s, measured %s", ranks, ranks > 1 ? "s" : "",
              c->threads, c->host.processor[0] ? c->host.processor : "this machine", c->date);
     CVY_TRY_GOTO(status, done, cvy_machine_keep(m, name, &m->name));
     CVY_TRY_GOTO(status, done, cvy_machine_keep(m, summary, &m->summary));
     CVY_TRY_GOTO(status, done, fill_device(c, m));
-    CVY_TRY_GOTO(status, done, add_rules(c, m));
+    CVY_TRY_GOTO(status, done, cvy_calibration_add_rules(c, m));
     CVY_TRY_GOTO(status, done, fill_process(c, m));
     if (c->network.curves > 0) {
         CVY_TRY_GOTO(status, done, cvy_network_fill(&c->network, c->date, m));
     }
+    CVY_TRY_GOTO(status, done, cvy_beside_fill(&c->beside, c->date, m));
+    CVY_TRY_GOTO(status, done, cvy_input_fill(&c->input, c->date, m));
     *machine_out = m;
     m = NULL;
 done:

@@ -6,7 +6,9 @@
 #define CVY_CALIBRATE_CALIBRATION_H
 
 #include "base/topology.h"
+#include "calibrate/beside.h"
 #include "calibrate/fit.h"
+#include "calibrate/input.h"
 #include "calibrate/network.h"
 #include "calibrate/peaks.h"
 #include "calibrate/survey.h"
@@ -28,6 +30,8 @@ typedef struct cvy_calibration {
     cvy_fit_score rest;        /**< of these shares, over all that was measured */
     int64_t process_bytes;     /**< resident set of a process that computes, without tensors; 0: unknown */
     cvy_network_profile network; /**< without curves where one rank measured alone */
+    cvy_input_rates input;     /**< without rates where they were not measured */
+    cvy_beside beside;         /**< without rounds where it was not measured */
 } cvy_calibration;
 
 /** A name out of a host's facts, as 2core-avx512-24gb. @return @p name, of CVY_CALIBRATION_NAME bytes */
@@ -55,6 +59,9 @@ cvy_status cvy_calibration_fit(cvy_calibration *calibration);
 cvy_status cvy_calibration_make_machine(const cvy_calibration *calibration, const char *name,
                                         cvy_machine **machine_out);
 
+/** Write the shares of the peaks that kernels reach, and how far off they are, behind a machine's rules. */
+cvy_status cvy_calibration_add_rules(const cvy_calibration *calibration, cvy_machine *machine);
+
 /** Whether a file may be written: there is none, or it is a calibration's own. @retval CVY_ERR_INPUT it is not */
 cvy_status cvy_calibration_check_target(const char *path);
 
@@ -65,6 +72,24 @@ cvy_status cvy_calibration_check_target(const char *path);
  * @retval CVY_ERR_IO, CVY_ERR_MEMORY
  */
 cvy_status cvy_calibration_save(const cvy_calibration *calibration, const char *path);
+
+/**
+ * Write a machine again, with what was measured between the ranks in place of what it said: its device stays, with the
+ * tables and predictors where they are.
+ *
+ * @param[in,out] machine  read from a file
+ * @retval CVY_ERR_IO, CVY_ERR_MEMORY
+ */
+cvy_status cvy_calibration_extend(const cvy_calibration *calibration, cvy_machine *machine, const char *path);
+
+/**
+ * Write a machine again, with the kernels of the survey and what was fitted to them in place of what it said of
+ * kernels: peaks, links and all else stay.
+ *
+ * @param[in,out] machine  of which the survey is
+ * @retval CVY_ERR_IO, CVY_ERR_MEMORY
+ */
+cvy_status cvy_calibration_replace(const cvy_calibration *calibration, cvy_machine *machine, const char *path);
 
 /** Release and empty. */
 void cvy_calibration_clear(cvy_calibration *calibration);

@@ -1,5 +1,7 @@
 /* The files of a calibration. A comment in the first line of the machine file says whose it is. */
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -135,7 +137,7 @@ static cvy_status put_predictors(const cvy_calibration *c, const target *t, cvy_
     return CVY_OK;
 }
 
-static cvy_status put_machine(const cvy_calibration *c, const target *t, const cvy_machine *m)
+static cvy_status put_machine(const cvy_calibration *c, const char *path, const cvy_machine *m)
 {
     cvy_text text = {0};
     char noise[CVY_NOISE_TEXT];
@@ -145,7 +147,7 @@ static cvy_status put_machine(const cvy_calibration *c, const target *t, const c
     }
     cvy_machine_print(m, &text);
     char *data = cvy_text_take(&text);
-    cvy_status status = data ? cvy_file_write(t->path, data, strlen(data), CVY_ERR_IO) : CVY_ERR_MEMORY;
+    cvy_status status = data ? cvy_file_write(path, data, strlen(data), CVY_ERR_IO) : CVY_ERR_MEMORY;
     cvy_free(data);
     return status;
 }
@@ -160,9 +162,96 @@ cvy_status cvy_calibration_save(const cvy_calibration *calibration, const char *
     CVY_TRY_GOTO(status, done, cvy_folder_create(t.folder, CVY_ERR_IO));
     CVY_TRY_GOTO(status, done, put_table(calibration, &t, machine));
     CVY_TRY_GOTO(status, done, put_predictors(calibration, &t, machine));
-    status = put_machine(calibration, &t, machine);
+    status = put_machine(calibration, path, machine);
 done:
     cvy_machine_destroy(&machine);
+    clear_target(&t);
+    return status;
+}
+
+/* ---- a machine that is there ---- */
+
+/* The file that a machine names, from wherever another one stands. */
+static cvy_status keep_place(cvy_machine *m, const char **file)
+{
+    const char *end = m->file ? strrchr(m->file, '/') : NULL;
+    char *folder = NULL, *path = NULL, *whole = NULL;
+    cvy_status status = CVY_OK;
+    if (**file == '/' || !m->file) {
+        return CVY_OK;
+    }
+    folder = cvy_strdup(end ? m->file : ".");
+    if (folder && end) {
+        folder[end - m->file + 1] = '\0';
+    }
+    path = folder ? cvy_path_join(folder, *file) : NULL;
+    whole = path ? realpath(path, NULL) : NULL;
+    if (!path) {
+        status = CVY_ERR_MEMORY;
+    } else if (!whole) {
+        status = cvy_fail(CVY_ERR_INPUT, "%s: %s, which it names, cannot be found", m->file, path);
+    } else {
+        status = cvy_machine_keep(m, whole, file);
+    }
+    free(whole);
+    cvy_free(path);
+    cvy_free(folder);
+    return status;
+}
+
+cvy_status cvy_calibration_extend(const cvy_calibration *calibration, cvy_machine *machine, const char *path)
+{
+    const cvy_calibration *c = calibration;
+    const char **lists[] = {machine->device.kernel_table, machine->device.predictor};
+    target t = {.path = path};
+    cvy_status status;
+    CVY_TRY_GOTO(status, done, find_target(path, &t));
+    for (int i = 0; i < 2 * CVY_MAX_FILES; i++) {
+        const char **file = &lists[i / CVY_MAX_FILES][i % CVY_MAX_FILES];
+        CVY_TRY_GOTO(status, done, *file ? keep_place(machine, file) : CVY_OK);
+    }
+    CVY_TRY_GOTO(status, done, cvy_machine_keep(machine, t.name, &machine->name));
+    if (c->network.curves > 0) {
+        CVY_TRY_GOTO(status, done, cvy_network_fill(&c->network, c->date, machine));
+    }
+    CVY_TRY_GOTO(status, done, cvy_beside_fill(&c->beside, c->date, machine));
+    status = put_machine(c, path, machine);
+done:
+    clear_target(&t);
+    return status;
+}
+
+/* No rule, table or predictor is left, nor where their figures came from. */
+static void forget_kernels(cvy_machine *m)
+{
+    size_t first = offsetof(cvy_machine, device) + offsetof(cvy_device, efficiency);
+    int left = 0;
+    for (int i = 0; i < m->sources; i++) {
+        size_t offset = m->source[i].offset;
+        if (offset < first || offset >= first + sizeof m->device.efficiency) {
+            m->source[left++] = m->source[i];
+        }
+    }
+    m->sources = left;
+    m->device.efficiencies = 0;
+    memset(m->device.kernel_table, 0, sizeof m->device.kernel_table);
+    memset(m->device.predictor, 0, sizeof m->device.predictor);
+    m->execution.release = NULL; /* of rules that are gone */
+}
+
+cvy_status cvy_calibration_replace(const cvy_calibration *calibration, cvy_machine *machine, const char *path)
+{
+    target t = {.path = path};
+    cvy_status status;
+    CVY_TRY_GOTO(status, done, find_target(path, &t));
+    forget_kernels(machine);
+    CVY_TRY_GOTO(status, done, cvy_machine_keep(machine, t.name, &machine->name));
+    CVY_TRY_GOTO(status, done, cvy_calibration_add_rules(calibration, machine));
+    CVY_TRY_GOTO(status, done, cvy_folder_create(t.folder, CVY_ERR_IO));
+    CVY_TRY_GOTO(status, done, put_table(calibration, &t, machine));
+    CVY_TRY_GOTO(status, done, put_predictors(calibration, &t, machine));
+    status = put_machine(calibration, path, machine);
+done:
     clear_target(&t);
     return status;
 }

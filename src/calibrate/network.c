@@ -1,168 +1,39 @@
 /*
- * Transfers as a training makes them, each as often as its time allows; how often is the first rank's word, so that all
- * do the same. A collective has taken what its slowest rank took.
+ * Which transfers are timed: messages inside a node and between nodes, one way and both; collectives of all ranks, and
+ * of groups that do the same at the same time, as those of a mesh of two axes: consecutive ranks, or ranks a node
+ * apart.
  */
 #include "calibrate/network.h"
 
 #include <math.h>
 
 #include "base/checked.h"
-#include "base/clock.h"
 #include "base/memory.h"
-#include "base/order.h"
-#include "base/pulse.h"
+#include "calibrate/network_internal.h"
 
-enum { LEAST_RUNS = 5, MOST_RUNS = 64, FIRST_BYTES = 64, STEP = 4 };
+enum { FIRST_BYTES = 64, STEP = 4, FIRST_BURST = 256 << 10, LAST_BURST = 4 << 20 };
 
-static const double enough_s = 0.03;    /* of a size */
 static const double nearly_best = 0.95; /* of the best rate: no larger bucket is needed */
-
-/* What is measured: the ranks of a group, of which a rank may be none. */
-typedef struct bench {
-    cvy_comm *comm;       /* all ranks */
-    cvy_collective collective;
-    int level, peer[2];   /* of messages: the two ranks */
-    unsigned char *source, *target;
-    int64_t *count;       /* one a rank */
-} bench;
-
-/* ---- one transfer ---- */
-
-static cvy_status make_transfer(const bench *b, int64_t bytes, cvy_transfer **transfer_out)
-{
-    int ranks = cvy_comm_ranks(b->comm);
-    int64_t elements = bytes / (int64_t)sizeof(float);
-    cvy_transfer_spec spec = {.dtype = CVY_F32, .reduction = CVY_REDUCE_SUM, .target = b->target, .count = b->count};
-    for (int i = 0; i < ranks; i++) { /* parts as even as can be */
-        b->count[i] = elements / ranks + (i < elements % ranks);
-    }
-    switch (b->collective) {
-    case CVY_COLLECTIVE_ALL_GATHER:
-        spec.kind = CVY_TRANSFER_ALL_GATHER;
-        break;
-    case CVY_COLLECTIVE_REDUCE_SCATTER:
-        spec.kind = CVY_TRANSFER_REDUCE_SCATTER;
-        spec.source = b->source;
-        break;
-    case CVY_COLLECTIVE_BROADCAST:
-        spec.kind = CVY_TRANSFER_BROADCAST;
-        b->count[0] = elements;
-        break;
-    default:
-        spec.kind = CVY_TRANSFER_ALL_REDUCE;
-        b->count[0] = elements;
-        break;
-    }
-    return cvy_transfer_create(b->comm, &spec, transfer_out);
-}
-
-/* Wait for all ranks. */
-static cvy_status meet(const bench *b)
-{
-    double nothing = 0.0;
-    return cvy_comm_all_reduce(b->comm, &nothing, 1, CVY_F64, CVY_REDUCE_MAX);
-}
-
-/* There and back between two ranks; half of it is a message. The others pass by. */
-static cvy_status run_messages(const bench *b, cvy_transfer *const *way, double *seconds)
-{
-    int rank = cvy_comm_rank(b->comm);
-    double start_s = cvy_clock_s();
-    *seconds = 0.0;
-    if (rank == b->peer[0] || rank == b->peer[1]) {
-        CVY_TRY(cvy_transfer_run(way[rank == b->peer[1]])); /* one sends first, the other receives first */
-        CVY_TRY(cvy_transfer_run(way[rank == b->peer[0]]));
-        *seconds = (cvy_clock_s() - start_s) / 2.0;
-    }
-    return CVY_OK;
-}
-
-static cvy_status run_collective(cvy_transfer *const *way, double *seconds)
-{
-    double start_s = cvy_clock_s();
-    CVY_TRY(cvy_transfer_run(way[0]));
-    *seconds = cvy_clock_s() - start_s;
-    return CVY_OK;
-}
-
-static cvy_status run_once(const bench *b, cvy_transfer *const *way, double *seconds)
-{
-    CVY_TRY(meet(b));
-    cvy_pulse_beat();
-    return b->collective == CVY_COLLECTIVE_POINT_TO_POINT ? run_messages(b, way, seconds)
-                                                          : run_collective(way, seconds);
-}
-
-/* Of a message: way 0 sends, way 1 receives; of a collective there is one. */
-static cvy_status make_ways(const bench *b, int64_t bytes, cvy_transfer *way[2])
-{
-    int rank = cvy_comm_rank(b->comm);
-    int64_t elements = bytes / (int64_t)sizeof(float);
-    way[0] = way[1] = NULL;
-    if (b->collective != CVY_COLLECTIVE_POINT_TO_POINT) {
-        return make_transfer(b, bytes, &way[0]);
-    }
-    if (rank != b->peer[0] && rank != b->peer[1]) {
-        return CVY_OK;
-    }
-    cvy_transfer_spec spec = {.kind = CVY_TRANSFER_SEND, .dtype = CVY_F32, .source = b->source, .count = &elements,
-                              .peer = b->peer[rank == b->peer[0]]};
-    CVY_TRY(cvy_transfer_create(b->comm, &spec, &way[0]));
-    spec.kind = CVY_TRANSFER_RECEIVE;
-    spec.source = NULL;
-    spec.target = b->target;
-    return cvy_transfer_create(b->comm, &spec, &way[1]);
-}
+static const double long_s = 0.15;      /* a size that takes so long is the last */
+static const double pause_s = 0.1;      /* between the computing of two exchanges */
+static const double saved = 0.25;       /* of a message came out of what was saved up: less is noise */
 
 /* ---- a curve ---- */
 
-static cvy_network_point summarise(int64_t bytes, double *seconds, int runs)
-{
-    cvy_sort_doubles(seconds, runs);
-    double middle = seconds[runs / 2], apart = seconds[3 * (runs - 1) / 4] - seconds[(runs - 1) / 4];
-    return (cvy_network_point){.bytes = (double)bytes, .seconds = middle, .error = apart / 2.0 / middle};
-}
-
-/* Runs of one size, each as long as on the rank where it was longest; the first two tell how many there are to be. */
-static cvy_status measure_runs(const bench *b, cvy_transfer *const *way, double *seconds, int *runs_out)
-{
-    double warm_s[2];
-    for (int i = 0; i < 2; i++) {
-        CVY_TRY(run_once(b, way, &warm_s[i]));
-    }
-    CVY_TRY(cvy_comm_all_reduce(b->comm, warm_s, 2, CVY_F64, CVY_REDUCE_MAX));
-    double runs = enough_s / fmax(warm_s[1], 1e-9);
-    *runs_out = (int)fmax(LEAST_RUNS, fmin(MOST_RUNS, runs));
-    for (int i = 0; i < *runs_out; i++) {
-        CVY_TRY(run_once(b, way, &seconds[i]));
-    }
-    return cvy_comm_all_reduce(b->comm, seconds, *runs_out, CVY_F64, CVY_REDUCE_MAX);
-}
-
-static cvy_status measure_size(const bench *b, int64_t bytes, cvy_network_point *point_out)
-{
-    cvy_transfer *way[2];
-    double seconds[MOST_RUNS];
-    int runs = 0;
-    cvy_status status = cvy_comm_agree(b->comm, make_ways(b, bytes, way));
-    CVY_TRY_GOTO(status, done, status);
-    CVY_TRY_GOTO(status, done, measure_runs(b, way, seconds, &runs));
-    *point_out = summarise(bytes, seconds, runs);
-done:
-    cvy_transfer_destroy(&way[0]);
-    cvy_transfer_destroy(&way[1]);
-    return status;
-}
-
-static cvy_status measure_curve(const bench *b, double most_bytes, cvy_network_profile *profile)
+static cvy_status measure_curve(const cvy_network_bench *b, int level, double most_bytes, cvy_network_profile *profile)
 {
     cvy_network_curve *curve = &profile->curve[profile->curves];
-    bool messages = b->collective == CVY_COLLECTIVE_POINT_TO_POINT;
-    *curve = (cvy_network_curve){.collective = b->collective, .level = b->level,
-                                 .ranks = messages ? 2 : cvy_comm_ranks(b->comm)};
+    bool two = b->collective == CVY_COLLECTIVE_POINT_TO_POINT && !b->both;
+    int ranks = cvy_comm_ranks(b->group), all = cvy_comm_ranks(b->all);
+    *curve = (cvy_network_curve){.collective = b->collective, .both = b->both, .level = level,
+                                 .ranks = two ? 2 : ranks, .groups = all / ranks, .flows = 1};
     for (int64_t bytes = FIRST_BYTES; bytes <= (int64_t)most_bytes && curve->points < CVY_NETWORK_POINTS;
          bytes *= STEP) {
-        CVY_TRY(measure_size(b, bytes, &curve->point[curve->points++]));
+        cvy_network_point *point = &curve->point[curve->points++];
+        CVY_TRY(cvy_network_measure_size(b, bytes, point));
+        if (point->seconds > long_s) {
+            break;
+        }
     }
     curve->pieces = cvy_network_fit(curve->point, curve->points, curve->piece);
     profile->curves++;
@@ -189,51 +60,128 @@ static cvy_status count_nodes(const int *node, int ranks, cvy_network_profile *p
     return CVY_OK;
 }
 
-/* The least size of an all-reduce that goes at nearly the best rate. */
+/*
+ * The least size of an all-reduce of which the start is a twentieth at most, and which goes, as all larger ones do, at
+ * nearly the rate of the largest.
+ */
 static int64_t find_bucket(const cvy_network_curve *curve)
 {
-    double best_Bps = 0.0;
-    for (int i = 0; i < curve->points; i++) {
-        best_Bps = fmax(best_Bps, curve->point[i].bytes / curve->point[i].seconds);
+    const cvy_network_point *p = curve->point;
+    int i = curve->points - 1;
+    double best_Bps = p[i].bytes / p[i].seconds;
+    while (i > 0 && p[i - 1].bytes / p[i - 1].seconds >= nearly_best * best_Bps &&
+           p[0].seconds <= (1.0 - nearly_best) * p[i - 1].seconds) {
+        i--;
     }
-    int i = 0;
-    while (i < curve->points && curve->point[i].bytes / curve->point[i].seconds < nearly_best * best_Bps) {
-        i++;
-    }
-    return i < curve->points ? (int64_t)curve->point[i].bytes : 0;
+    return (int64_t)p[i].bytes;
 }
 
-static cvy_status measure_all(bench *b, double most_bytes, cvy_network_profile *profile)
+/* The ranks before and behind this one, round its node or round the nodes. */
+static void find_neighbours(const cvy_network_profile *profile, bool across, cvy_network_bench *b)
 {
-    static const cvy_collective collectives[] = {CVY_COLLECTIVE_ALL_REDUCE, CVY_COLLECTIVE_ALL_GATHER,
-                                                 CVY_COLLECTIVE_REDUCE_SCATTER, CVY_COLLECTIVE_BROADCAST};
-    int inside = profile->node_ranks > 1;
-    b->collective = CVY_COLLECTIVE_POINT_TO_POINT;
-    if (inside) {
-        b->peer[1] = 1;
-        CVY_TRY(measure_curve(b, most_bytes, profile));
-    }
-    if (profile->nodes > 1) {
-        b->level = inside;
-        b->peer[1] = profile->node_ranks;
-        CVY_TRY(measure_curve(b, most_bytes, profile));
-    }
-    b->level = inside + (profile->nodes > 1) - 1;
-    for (size_t i = 0; i < sizeof collectives / sizeof collectives[0]; i++) {
-        b->collective = collectives[i];
-        CVY_TRY(measure_curve(b, most_bytes, profile));
-        if (b->collective == CVY_COLLECTIVE_ALL_REDUCE) {
-            profile->bucket_bytes = find_bucket(&profile->curve[profile->curves - 1]);
+    int rank = cvy_comm_rank(b->all), own = rank % profile->node_ranks, node = rank / profile->node_ranks;
+    int size = across ? profile->nodes : profile->node_ranks, place = across ? node : own;
+    int next = (place + 1) % size, previous = (place + size - 1) % size;
+    b->next = across ? next * profile->node_ranks + own : rank - own + next;
+    b->previous = across ? previous * profile->node_ranks + own : rank - own + previous;
+    b->peer[1] = across ? profile->node_ranks : 1;
+}
+
+/*
+ * What links carry beyond their rate behind a pause: of a message of n bytes that takes t seconds, and T without a
+ * pause, n (1 - t / T). A message that is larger than what was saved up tells all of it.
+ */
+static cvy_status measure_burst(cvy_network_bench *b, double most_bytes, cvy_network_profile *profile)
+{
+    int64_t most = cvy_min_i64(LAST_BURST, (int64_t)most_bytes);
+    b->both = true;
+    for (int64_t bytes = FIRST_BURST; bytes <= most; bytes *= STEP) {
+        cvy_network_point steady;
+        double seconds;
+        CVY_TRY(cvy_network_measure_size(b, bytes, &steady));
+        CVY_TRY(cvy_network_measure_paused(b, bytes, pause_s, &seconds));
+        double share = 1.0 - seconds / steady.seconds;
+        if (share > saved) {
+            profile->burst_bytes = cvy_max_i64(profile->burst_bytes, (int64_t)(share * (double)bytes));
         }
     }
+    b->drain_bytes = 2 * profile->burst_bytes;
     return CVY_OK;
+}
+
+static cvy_status measure_messages(cvy_network_bench *b, double most_bytes, cvy_network_profile *profile)
+{
+    int level = 0;
+    b->collective = CVY_COLLECTIVE_POINT_TO_POINT;
+    find_neighbours(profile, profile->nodes > 1, b);
+    CVY_TRY(measure_burst(b, most_bytes, profile));
+    for (int across = 0; across < 2; across++) {
+        if ((across ? profile->nodes : profile->node_ranks) == 1) {
+            continue;
+        }
+        find_neighbours(profile, across, b);
+        for (int both = 0; both < 2; both++) {
+            b->both = both;
+            CVY_TRY(measure_curve(b, level, most_bytes, profile));
+        }
+        profile->curve[profile->curves - 1].flows = across ? profile->node_ranks : 1;
+        level++;
+    }
+    b->both = false;
+    return CVY_OK;
+}
+
+static cvy_status measure_collectives(cvy_network_bench *b, int level, int collectives, double most_bytes,
+                                      cvy_network_profile *profile)
+{
+    static const cvy_collective kinds[] = {CVY_COLLECTIVE_ALL_REDUCE, CVY_COLLECTIVE_ALL_GATHER,
+                                           CVY_COLLECTIVE_REDUCE_SCATTER, CVY_COLLECTIVE_ALL_TO_ALL,
+                                           CVY_COLLECTIVE_BROADCAST};
+    for (int i = 0; i < collectives; i++) {
+        b->collective = kinds[i];
+        CVY_TRY(measure_curve(b, level, most_bytes, profile));
+    }
+    return CVY_OK;
+}
+
+/* Groups of a number of consecutive ranks, or of ranks a node apart. Those of two axes reduce, gather and scatter. */
+static cvy_status measure_groups(cvy_network_bench *b, int size, bool across, double most_bytes,
+                                 cvy_network_profile *profile)
+{
+    enum { OF_GROUPS = 3 };
+    int rank = cvy_comm_rank(b->all), first = profile->curves;
+    int inner = profile->node_ranks > 1 && size <= profile->node_ranks && !across;
+    CVY_TRY(cvy_comm_split(b->all, across ? rank % profile->node_ranks : rank / size, rank, &b->group));
+    cvy_status status = measure_collectives(b, inner ? 0 : (profile->node_ranks > 1) + (profile->nodes > 1) - 1,
+                                            OF_GROUPS, most_bytes, profile);
+    for (int i = first; i < profile->curves; i++) {
+        profile->curve[i].flows = across ? profile->node_ranks : 1;
+    }
+    cvy_comm_close(&b->group);
+    b->group = b->all;
+    return status;
+}
+
+static cvy_status measure_all(cvy_network_bench *b, double most_bytes, cvy_network_profile *profile)
+{
+    enum { ALL_KINDS = 5, FEWEST = 4 };
+    int ranks = cvy_comm_ranks(b->all), inside = profile->node_ranks > 1;
+    CVY_TRY(measure_messages(b, most_bytes, profile));
+    int first = profile->curves;
+    CVY_TRY(measure_collectives(b, inside + (profile->nodes > 1) - 1, ALL_KINDS, most_bytes, profile));
+    profile->bucket_bytes = find_bucket(&profile->curve[first]);
+    if (inside && profile->nodes > 1) {
+        CVY_TRY(measure_groups(b, profile->node_ranks, false, most_bytes, profile));
+        return measure_groups(b, profile->nodes, true, most_bytes, profile);
+    }
+    return ranks >= FEWEST && ranks % 2 == 0 ? measure_groups(b, ranks / 2, false, most_bytes, profile) : CVY_OK;
 }
 
 cvy_status cvy_network_measure(cvy_comm *comm, const int *node, double most_bytes, cvy_network_profile *profile_out)
 {
     int ranks = cvy_comm_ranks(comm);
     cvy_network_profile profile = {.nodes = 1, .node_ranks = 1};
-    bench b = {.comm = comm};
+    cvy_network_bench b = {.all = comm, .group = comm};
     cvy_arena arena = {0};
     if (ranks == 1) {
         *profile_out = profile;

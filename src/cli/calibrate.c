@@ -3,6 +3,7 @@
  * journal beside it until the file is written, so that a calibration that was stopped goes on.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -13,13 +14,13 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "calibrate/calibration.h"
+#include "calibrate/import.h"
 #include "calibrate/process.h"
 #include "cli/calibrate.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/signals.h"
 #include "convoy/version.h"
-#include "oracle/distance.h"
 #include "plan/plan.h"
 #include "runtime/places.h"
 #include "runtime/threads.h"
@@ -51,9 +52,8 @@ typedef struct work {
     cvy_calibration *calibration;
     cvy_places places;
     cvy_threads *bound;
-    cvy_plan *plan;    /* of --model; NULL */
-    cvy_model *model;
-    cvy_op *op;        /* of the plan */
+    cvy_machine *base; /* of --machine; NULL */
+    cvy_op *op;        /* of plans of --model */
     double *distance;  /* of each of them */
     int ops;
     cli_progress progress;
@@ -78,32 +78,7 @@ static cvy_status find_paths(work *w)
     return cvy_file_check_writable(w->path, CVY_ERR_IO);
 }
 
-/* The very ops that a plan of --model asks about, on one rank. */
-static cvy_status find_model_ops(work *w)
-{
-    cvy_plan_options options = {.batch = w->options->train.batch, .dtype = CVY_F32, .training = true,
-                                .train_only = true, .block = w->calibration->host.vector_bits >= 512 ? 16 : 8};
-    if (!w->options->model) {
-        return CVY_OK;
-    }
-    (void)cvy_optimizer_find("momentum", 0.9, &options.optimizer);
-    CVY_TRY(cvy_model_open(w->options->model, &w->model));
-    CVY_TRY(cvy_plan_create(w->model, &options, &w->plan));
-    const cvy_schedule *schedule = &w->plan->schedule[CVY_SCHEDULE_TRAIN];
-    w->op = cvy_calloc((size_t)schedule->steps + 1, sizeof *w->op);
-    w->distance = cvy_calloc((size_t)schedule->steps + 1, sizeof *w->distance);
-    if (!w->op || !w->distance) {
-        return CVY_ERR_MEMORY;
-    }
-    CVY_TRY(cvy_schedule_distances(schedule, w->distance));
-    for (int i = 0; i < schedule->steps; i++) {
-        if (schedule->step[i].op >= 0) {
-            w->distance[w->ops] = w->distance[i];
-            w->op[w->ops++] = schedule->op[schedule->step[i].op];
-        }
-    }
-    return CVY_OK;
-}
+static int find_block(const work *w) { return w->calibration->host.vector_bits >= 512 ? 16 : 8; }
 
 /* As many threads as a training would have, where it would have them. Collective. */
 static cvy_status take_threads(work *w)
@@ -152,7 +127,7 @@ static cvy_status survey(work *w, cvy_journal *journal)
     double memory = c->host.memory_bytes > 0 ? (double)c->host.memory_bytes / 4.0 : w->budget->most_bytes;
     cvy_kernel_survey_options options = {
         .seed = 1,
-        .limits = {.block = c->host.vector_bits >= 512 ? 16 : 8,
+        .limits = {.block = find_block(w),
                    .least_bytes = 4096.0,
                    .most_bytes = w->budget->most_bytes < memory ? w->budget->most_bytes : memory,
                    .most_flop = w->budget->kernel_s * c->peaks.flop_per_s},
@@ -192,7 +167,8 @@ static cvy_status measure_network(work *w)
     return status;
 }
 
-static cvy_status measure(work *w)
+/* What is measured on each rank, of which a journal is kept. */
+static cvy_status measure_kernels(work *w)
 {
     cvy_journal *journal = NULL;
     CVY_TRY(cli_ranks_agree(cvy_journal_open(w->journal, hash_question(w), &journal)));
@@ -207,14 +183,27 @@ static cvy_status measure(work *w)
         status = cvy_fail(CVY_PREEMPTED, "stopped after %d kernels, which %s keeps: the same command goes on",
                           w->calibration->survey.rows, w->journal);
     }
-    CVY_TRY_GOTO(status, done, cli_ranks_agree(status));
-    status = measure_network(w);
+    status = cli_ranks_agree(status);
 done:
+    cvy_journal_close(&journal);
+    return status;
+}
+
+static cvy_status measure(work *w)
+{
+    cvy_status status = w->base ? CVY_OK : measure_kernels(w);
+    status = status == CVY_OK ? measure_network(w) : status;
+    if (status == CVY_OK && !w->base) {
+        status = cli_ranks_agree(cvy_input_measure(w->journal, &w->calibration->input));
+    }
+    if (status == CVY_OK) {
+        status = cvy_beside_measure(w->options->train.comm, &w->chain, &w->calibration->network,
+                                    &w->calibration->beside);
+    }
     cli_progress_clear(&w->progress);
     if (status == CVY_PREEMPTED) {
         cli_progress_log(&w->progress, "%s", cvy_error_message());
     }
-    cvy_journal_close(&journal);
     return status;
 }
 
@@ -222,13 +211,40 @@ done:
 static cvy_status write_down(work *w)
 {
     char noise[CVY_NOISE_TEXT];
-    CVY_TRY(cvy_calibration_fit(w->calibration));
-    CVY_TRY(cvy_calibration_save(w->calibration, w->path));
+    if (w->options->calibrate.import) {
+        CVY_TRY(cvy_calibration_fit(w->calibration));
+        CVY_TRY(cvy_calibration_replace(w->calibration, w->base, w->path));
+    } else if (w->base) {
+        CVY_TRY(cvy_calibration_extend(w->calibration, w->base, w->path));
+    } else {
+        CVY_TRY(cvy_calibration_fit(w->calibration));
+        CVY_TRY(cvy_calibration_save(w->calibration, w->path));
+    }
     if (*cvy_noise_print(&w->calibration->survey.noise, noise)) {
         cli_progress_warn(&w->progress, noise);
     }
     return w->options->json ? cli_calibration_print_json(w->calibration, w->path)
                             : cli_calibration_print(w->calibration, w->path);
+}
+
+/* Kernels of another device, whose peaks are those of --machine. */
+static cvy_status import(work *w)
+{
+    const cvy_device *d = &w->base->device;
+    cvy_calibration *c = w->calibration;
+    CVY_REQUIRE(cli_ranks_count() == 1, CVY_ERR_INPUT, "--import: one rank reads it, found %d", cli_ranks_count());
+    CVY_REQUIRE(d->peak_flop_per_s[CVY_PRECISION_FP32] > 0.0 && d->memory_Bps > 0.0, CVY_ERR_INPUT,
+                "--machine %s: its peak in fp32 and its memory-bandwidth must be known", w->options->plan.machine);
+    c->peaks = (cvy_peaks){.flop_per_s = d->peak_flop_per_s[CVY_PRECISION_FP32], .memory_Bps = d->memory_Bps,
+                           .launch_s = d->launch_s};
+    c->host = (cvy_topology){.cores = d->cores, .vector_bits = d->vector_bits, .memory_bytes = d->memory_bytes};
+    snprintf(c->host.processor, sizeof c->host.processor, "%s", d->name);
+    CVY_TRY(cvy_import_kernels(w->options->calibrate.import, &c->survey));
+    for (int i = 0; i < c->survey.rows; i++) { /* no launch takes longer than the shortest kernel */
+        c->peaks.launch_s = fmin(c->peaks.launch_s, c->survey.row[i].time.seconds);
+    }
+    w->base->device.launch_s = cvy_round_figure(c->peaks.launch_s);
+    return CVY_OK;
 }
 
 static cvy_status prepare(work *w)
@@ -237,9 +253,19 @@ static cvy_status prepare(work *w)
     struct tm day;
     strftime(w->calibration->date, sizeof w->calibration->date, "%Y-%m-%d", localtime_r(&now, &day));
     cvy_topology_get(&w->calibration->host);
+    w->calibration->input.startup_s = cvy_input_find_startup_s();
     CVY_TRY(cvy_backend_chain_find(w->options->train.backend, &w->chain));
     CVY_TRY(find_paths(w));
-    return find_model_ops(w);
+    CVY_REQUIRE(!w->options->calibrate.import || w->options->plan.machine, CVY_ERR_INPUT, "--import: --machine has to "
+                "say what the kernels were measured on: a file, or a name such as dgx1-v100");
+    if (w->options->plan.machine) {
+        CVY_REQUIRE(!w->options->model, CVY_ERR_INPUT, "--model: with --machine no kernels are measured");
+        CVY_TRY(cvy_machine_open(w->options->plan.machine, &w->base));
+    }
+    if (w->options->calibrate.import) {
+        return import(w);
+    }
+    return cli_calibration_find_ops(w->options, find_block(w), &w->op, &w->distance, &w->ops);
 }
 
 static cvy_status calibrate(work *w)
@@ -247,7 +273,7 @@ static cvy_status calibrate(work *w)
     CVY_TRY(cli_ranks_agree(prepare(w)));
     CVY_TRY(cvy_process_measure(w->options->train.comm, (int)w->options->threads, &w->calibration->process_bytes));
     CVY_TRY(take_threads(w));
-    CVY_TRY(measure(w));
+    CVY_TRY(w->options->calibrate.import ? CVY_OK : measure(w));
     CVY_TRY(cli_ranks_agree(cli_ranks_speak() ? write_down(w) : CVY_OK));
     (void)unlink(w->journal); /* what it held is in the table of kernels */
     return CVY_OK;
@@ -267,10 +293,9 @@ static cvy_status run_calibrate(const cli_command *command, int argc, char **arg
         status = calibrate(&w);
         cvy_threads_release(&w.bound);
         cvy_places_clear(&w.places);
-        cvy_plan_destroy(&w.plan);
-        cvy_model_destroy(&w.model);
+        cvy_machine_destroy(&w.base);
         cvy_free(w.op);
-    cvy_free(w.distance);
+        cvy_free(w.distance);
     }
     cvy_calibration_clear(&calibration);
     cvy_parsed_options_clear(&parsed);
@@ -285,6 +310,8 @@ const cli_command cli_calibrate = {
     .examples = "  convoy calibrate -o here.yaml --budget quick\n"
                 "  convoy calibrate -o here.yaml --model resnet50 --batch 32\n"
                 "  mpiexec -n 2 --bind-to none convoy calibrate -o two.yaml\n"
+                "  convoy calibrate --import v100.csv --machine dgx1-v100 -o mine.yaml\n"
+                "  mpiexec -n 8 convoy calibrate --machine two.yaml -o eight.yaml\n"
                 "  convoy plan resnet50 --machine here.yaml\n",
     .on_all_ranks = true,
     .run = run_calibrate,

@@ -7,10 +7,15 @@
 #include "cli/calibrate.h"
 #include "cli/json_output.h"
 
+enum { CURVE_TEXT = 40 };
+
 static void print_head(const cvy_calibration *c)
 {
     char unit[2][CVY_UNIT_TEXT];
     const cvy_kernel_survey *s = &c->survey;
+    if (s->rows == 0) { /* those of --machine */
+        return;
+    }
     printf("%s, %d cores, %d threads\n\n", c->host.processor[0] ? c->host.processor : "this machine", c->host.cores,
            c->threads);
     printf("products        %s\n", cvy_print_si(c->peaks.flop_per_s, "FLOP/s", unit[0]));
@@ -46,10 +51,34 @@ static void print_fit(const cvy_fit *fit)
     printf(" %-8s %4.0f %5.2f\n", cvy_fit_way_name(fit->best), fmin(9999, 100 * best->high), best->r2);
 }
 
+static void print_fits(const cvy_calibration *c)
+{
+    printf("errors in %% on shapes held out: median and mean of each way; 95th percentile and R2 of the one taken\n");
+    printf("%-22s %-16s %4s%8s%8s%8s%8s %-8s %4s %5s\n", "kernel", "pass", "n", "roof", "line", "near", "mlp", "taken",
+           "p95", "R2");
+    for (int i = 0; i < c->fits; i++) {
+        print_fit(&c->fit[i]);
+    }
+}
+
+/* "messages", "messages both ways", "2 x all-reduce" of two groups at once. */
+static const char *name_curve(const cvy_network_curve *curve, char *text)
+{
+    if (curve->collective == CVY_COLLECTIVE_POINT_TO_POINT) {
+        return curve->both ? "messages, both" : "messages";
+    }
+    const char *name = cvy_collective_name(curve->collective);
+    if (curve->groups == 1) {
+        return name;
+    }
+    snprintf(text, CURVE_TEXT, "%d x %s", curve->groups, name);
+    return text;
+}
+
 /* The least message's time, the rate of the largest, and how well lines say what lies between. */
 static void print_network(const cvy_network_profile *n)
 {
-    char unit[2][CVY_UNIT_TEXT];
+    char unit[2][CVY_UNIT_TEXT], name[CURVE_TEXT];
     if (n->curves == 0) {
         return;
     }
@@ -61,24 +90,51 @@ static void print_network(const cvy_network_profile *n)
         for (int k = 0; k < curve->pieces; k++) {
             residual = curve->piece[k].residual > residual ? curve->piece[k].residual : residual;
         }
-        printf("%-16s %5d  %-12s %s/s%*s %6d  %.0f %%\n", cvy_collective_name(curve->collective), curve->ranks,
+        printf("%-16s %5d  %-12s %s/s%*s %6d  %.0f %%\n", name_curve(curve, name), curve->ranks,
                cvy_print_seconds(curve->point[0].seconds, unit[0]),
                cvy_print_bytes(last->bytes / last->seconds, unit[1]), 12 - (int)strlen(unit[1]), "", curve->pieces,
                100 * residual);
     }
     printf("bucket           %s\n", cvy_print_bytes((double)n->bucket_bytes, unit[0]));
+    if (n->burst_bytes > 0) {
+        printf("burst            %s behind a pause, beyond the rate\n",
+               cvy_print_bytes((double)n->burst_bytes, unit[0]));
+    }
+}
+
+static void print_input(const cvy_input_rates *input)
+{
+    char rate[2][CVY_UNIT_TEXT];
+    if (input->read_Bps > 0.0) {
+        printf("\ninput            files at %s/s, samples at %s/s a thread; %.2f s from start to plan\n",
+               cvy_print_bytes(input->read_Bps, rate[0]), cvy_print_bytes(input->decode_Bps, rate[1]),
+               input->startup_s);
+    }
+}
+
+/* What ranks do to each other, and an exchange to computing. */
+static void print_beside(const cvy_beside *b)
+{
+    if (b->rounds == 0) {
+        return;
+    }
+    printf("\nsteps            spread %.1f %%; %.2f times as long as their kernels one by one\n", 100 * b->spread,
+           b->lockstep);
+    if (b->exchange_slowdown > 0.0) {
+        printf("overlap          an exchange takes %.2f times as long beside computing, computing %.2f times\n",
+               b->exchange_slowdown, b->compute_slowdown);
+    }
 }
 
 cvy_status cli_calibration_print(const cvy_calibration *c, const char *path)
 {
     print_head(c);
-    printf("errors in %% on shapes held out: median and mean of each way; 95th percentile and R2 of the one taken\n");
-    printf("%-22s %-16s %4s%8s%8s%8s%8s %-8s %4s %5s\n", "kernel", "pass", "n", "roof", "line", "near", "mlp", "taken",
-           "p95", "R2");
-    for (int i = 0; i < c->fits; i++) {
-        print_fit(&c->fit[i]);
+    if (c->survey.rows > 0) {
+        print_fits(c);
     }
     print_network(&c->network);
+    print_beside(&c->beside);
+    print_input(&c->input);
     printf("\nwritten to %s; convoy plan MODEL --machine %s plans for it\n", path, path);
     return CVY_OK;
 }
@@ -108,8 +164,9 @@ static json_t *make_curve(const cvy_network_curve *curve)
                                                 cli_json_number(p->s_per_byte), "residual",
                                                 cli_json_number(p->residual)));
     }
-    return json_pack("{s:s, s:i, s:i, s:o, s:o}", "collective", cvy_collective_name(curve->collective), "level",
-                     curve->level, "ranks", curve->ranks, "points", points, "lines", pieces);
+    return json_pack("{s:s, s:b, s:i, s:i, s:i, s:o, s:o}", "collective", cvy_collective_name(curve->collective),
+                     "both_ways", curve->both, "level", curve->level, "ranks", curve->ranks, "groups", curve->groups,
+                     "points", points, "lines", pieces);
 }
 
 static json_t *make_fit(const cvy_fit *fit)
@@ -139,11 +196,18 @@ cvy_status cli_calibration_print_json(const cvy_calibration *c, const char *path
                                cli_json_number(s->noise.spread), "drift", cli_json_number(s->noise.drift), "disturbed",
                                cli_json_number(s->noise.disturbed), "repeated", s->repeated, "words",
                                cvy_noise_print(&s->noise, noise));
+    json_t *beside = json_pack("{s:i, s:o, s:o, s:o, s:o}", "rounds", c->beside.rounds, "lockstep",
+                               cli_json_number(c->beside.lockstep), "spread", cli_json_number(c->beside.spread),
+                               "exchange_slowdown", cli_json_number(c->beside.exchange_slowdown), "compute_slowdown",
+                               cli_json_number(c->beside.compute_slowdown));
+    json_t *input = json_pack("{s:o, s:o, s:o}", "read_Bps", cli_json_number(c->input.read_Bps), "decode_Bps",
+                              cli_json_number(c->input.decode_Bps), "startup_s", cli_json_number(c->input.startup_s));
     return cli_json_print(json_pack(
-        "{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:I, s:o}", "file", path, "processor",
-        c->host.processor, "cores", c->host.cores, "threads", c->threads, "peak_flop_per_s",
+        "{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "file", path,
+        "processor", c->host.processor, "cores", c->host.cores, "threads", c->threads, "peak_flop_per_s",
         cli_json_number(c->peaks.flop_per_s), "memory_Bps", cli_json_number(c->peaks.memory_Bps), "launch_s",
         cli_json_number(c->peaks.launch_s), "first_touch_Bps", cli_json_number(c->peaks.first_touch_Bps), "kernels",
         s->rows, "rounds", s->rounds, "refused", s->refused, "spent_s", cli_json_number(s->spent_s), "noise", probes,
-        "network", network, "bucket_bytes", (json_int_t)c->network.bucket_bytes, "fits", fits));
+        "network", network, "bucket_bytes", (json_int_t)c->network.bucket_bytes, "burst_bytes",
+        (json_int_t)c->network.burst_bytes, "beside", beside, "input", input, "fits", fits));
 }

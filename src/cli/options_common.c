@@ -100,7 +100,7 @@ static const row rows[] = {
     {CLI_EVAL, {TEXT("checkpoint", checkpoint, "PATH", "Weights to evaluate: a run, its checkpoints, one of them "
                      "or a safetensors file")}},
     {CLI_CALIBRATE, {TEXT("model", model, "MODEL", "Also measure the very kernels that this model has with --batch on "
-                          "one rank, so that they are looked up rather than predicted")}},
+                          "one rank, or as --strategy cuts it, so that they are looked up rather than predicted")}},
     {TEBVC, {BATCH}},
     {CLI_MODEL, {BATCH, .fallback = "1"}},
     {PS, {.letter = 'b', TEXT("batch", plan.batch, "N[/rank]", "Samples per iteration: of all ranks together, or "
@@ -255,6 +255,12 @@ static const row rows[] = {
                       "itself, and set the iteration against their sum")}},
     {CLI_DOCTOR, {FLAG("kernels", kernels, "Also compare the fastest kernels of this build with the plain ones")}},
 
+    {CLI_CALIBRATE, {.letter = 's', TEXT("strategy", calibrate.strategies, "STRATEGY", "How --model is cut over the "
+                                         "ranks that measure; of several, joined by ';', each")}},
+    {CLI_CALIBRATE, {MACHINE, .help = "Machine whose device this is, by name or a file: its peaks and kernels stay, "
+                                      "and only what is between the ranks is measured"}},
+    {CLI_CALIBRATE, {TEXT("import", calibrate.import, "FILE", "Take the kernels of a CSV that were measured elsewhere, "
+                          "on the device of --machine, and fit what predicts others to them")}},
     {CLI_CALIBRATE, {CHOICE("budget", calibrate.budget, budgets, "NAME", "How long to measure: quick, normal or full, "
                             "about 1, 5 or 30 minutes")}},
     {CLI_CALIBRATE, {REAL("seconds", calibrate.seconds, 0, 1e6, "Measure kernels for X seconds, whatever --budget "

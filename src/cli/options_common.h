@@ -60,6 +60,8 @@ typedef enum cli_budget { CLI_BUDGET_QUICK, CLI_BUDGET_NORMAL, CLI_BUDGET_FULL }
 /** What convoy calibrate alone can say. */
 typedef struct cli_calibrate_options {
     const char *out; /**< NULL: a name out of the host's facts */
+    const char *import;     /**< a table of kernels; NULL: they are measured */
+    const char *strategies; /**< of the model; NULL: on one rank; of several, joined by ';' */
     int budget;      /**< cli_budget */
     double seconds;  /**< 0: the budget's */
     bool force;

@@ -100,6 +100,7 @@ typedef struct cvy_device {
     double peak_flop_per_s[CVY_PRECISION_COUNT];    /**< dense, of a whole device; 0 where it has no such unit */
     int64_t memory_bytes;                           /**< 0 where unknown */
     double memory_Bps;
+    double first_touch_Bps;                         /**< at which new memory becomes usable; 0: unknown */
     double launch_s;                                /**< least time of a kernel: its launch */
     double slice_floor;                             /**< share of a whole kernel's time that a thin slice still takes */
     double spread;                                  /**< standard deviation of a step's time by its mean */
@@ -121,6 +122,7 @@ typedef struct cvy_level {
     int ports;               /**< links of one endpoint; its devices share them */
     int rails;               /**< links that one ring, or one message, is spread over; at most `ports` count */
     double oversubscription; /**< what all endpoints may send at once, by what passes; 1: everything passes */
+    int64_t burst_bytes;     /**< what a device sends at once behind a pause, beyond the bandwidth; 0: nothing */
     double staged_latency_s; /**< as latency_s, of transfers that go through the memory of the host */
     double staged_Bps;       /**< as bandwidth_Bps, likewise */
 } cvy_level;
@@ -152,6 +154,7 @@ typedef struct cvy_collective_rule {
 typedef struct cvy_storage {
     double read_Bps;  /**< what one node reads */
     double total_Bps; /**< what all nodes together read; 0: no limit */
+    double decode_Bps; /**< bytes of samples that a thread of a rank makes; 0: no limit */
 } cvy_storage;
 
 /** What NCCL's cost model asks of a machine beside its links. */
@@ -170,6 +173,10 @@ typedef struct cvy_execution {
     bool overlap;                   /**< gradients are exchanged while backward runs */
     int64_t bucket_bytes;           /**< gradients of one exchange; 0: all in one */
     double pack_s;                  /**< to copy a tensor into or out of a bucket, beside its bytes */
+    double exchange_slowdown;       /**< how many times as long an exchange takes beside computing; 0: 1 */
+    double compute_slowdown;        /**< how many times as long computing takes beside an exchange; 0: 1 */
+    double startup_s;               /**< from the start of a process to its first plan; 0: unknown */
+    double lockstep;                /**< how many times as long kernels take while all devices compute; 0: 1 */
     bool host_halos;                /**< halos and redistributions of space go through the host: staged figures */
     bool serial_halos;              /**< halos go hop by hop along an axis and back, each after the one before */
     unsigned leader_exchange;       /**< strategies whose gradients are reduced inside the node, then by leaders */

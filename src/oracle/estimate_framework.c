@@ -111,6 +111,10 @@ double cvy_price_input(cvy_pricing *pricing)
     if (machine->storage.total_Bps > 0.0) {
         seconds = fmax(seconds, loaded / machine->storage.total_Bps);
     }
+    if (machine->storage.decode_Bps > 0.0) { /* each rank by itself, while it reads */
+        double ranks = leads ? (double)size[CVY_AXIS_SAMPLE] : (double)pricing->distribution->strategy.mesh.ranks;
+        seconds = fmax(seconds, loaded / ranks / machine->storage.decode_Bps);
+    }
     if (leads) {
         cvy_network_cost cost;
         cvy_network_request request = {.collective = CVY_COLLECTIVE_BROADCAST, .axes = shared,

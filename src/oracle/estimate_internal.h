@@ -22,6 +22,8 @@ struct cvy_oracle {
     int messages;
     int *tensors;           /* of each buffer: parameters whose gradients lie on its memory */
     int tensor_buffers;
+    double *burst_s;        /* of each step: seconds of its bytes over links that save up while nothing is sent */
+    int burst_steps;
     double *distance;       /* of each step; see cvy_schedule_distances() */
     int distances;
 };

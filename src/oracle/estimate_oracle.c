@@ -138,6 +138,7 @@ void cvy_oracle_destroy(cvy_oracle **oracle)
         cvy_free((*oracle)->message);
         cvy_free((*oracle)->distance);
         cvy_free((*oracle)->tensors);
+        cvy_free((*oracle)->burst_s);
         cvy_free(*oracle);
         *oracle = NULL;
     }

@@ -4,6 +4,8 @@
  */
 #include "oracle/estimate_internal.h"
 
+#include <math.h>
+
 #include "base/checked.h"
 #include "base/memory.h"
 
@@ -47,13 +49,22 @@ static cvy_plan_options describe_plan(const cvy_pricing *pricing, int64_t rank)
     };
 }
 
+/* How many times as long what is beside the compute stream takes there, and computing beside it. */
+static double slow_exchange(const cvy_oracle *o) { return fmax(o->machine->execution.exchange_slowdown, 1.0); }
+static double slow_compute(const cvy_oracle *o) { return fmax(o->machine->execution.compute_slowdown, 1.0); }
+
+/* Whether a step goes on while kernels run; on machines without overlap what a run does beside takes their time. */
+static bool is_beside(const cvy_oracle *o, const cvy_step *step)
+{
+    return step->stream != CVY_STREAM_MAIN && (step->stream != CVY_STREAM_GRADIENTS || o->machine->execution.overlap);
+}
+
 /*
  * The schedule as the simulator takes it; its dependencies are the schedule's. What passes between stages takes no time
- * here: it is laid out with the other stages.
+ * here: it is laid out with the other stages. Exchanges beside the compute stream take as long as they do beside it.
  */
 static cvy_status describe_simulation(cvy_oracle *o, const cvy_schedule *s, cvy_simulation *simulation_out)
 {
-    const bool beside = o->machine->execution.overlap; /* else what is exchanged beside takes the time of kernels */
     int streams = 1;
     if (s->steps > o->sim_steps) {
         cvy_free(o->sim_step);
@@ -66,10 +77,11 @@ static cvy_status describe_simulation(cvy_oracle *o, const cvy_schedule *s, cvy_
     }
     for (int i = 0; i < s->steps; i++) {
         const cvy_step *step = &s->step[i];
-        const int stream = beside ? step->stream : CVY_STREAM_MAIN;
-        streams = stream >= streams ? stream + 1 : streams;
-        o->sim_step[i] = (cvy_sim_step){.duration_s = cvy_step_passes_stage(s, step) ? 0.0 : step->estimate_s,
-                                        .stream = stream,
+        const bool beside = is_beside(o, step);
+        streams = beside && step->stream >= streams ? step->stream + 1 : streams;
+        o->sim_step[i] = (cvy_sim_step){.duration_s = cvy_step_passes_stage(s, step) ? 0.0
+                                                      : step->estimate_s * (beside ? slow_exchange(o) : 1.0),
+                                        .stream = beside ? step->stream : CVY_STREAM_MAIN,
                                         .join = -1,
                                         .first_dependency = step->first_dependency,
                                         .dependencies = step->dependencies};
@@ -121,12 +133,13 @@ static void find_ready(const cvy_schedule *s, int ready[2])
 }
 
 /* Add what sticks out of a step to its micro-batch of a stage. */
-static void add_to_stage(const cvy_schedule *s, int index, double seconds, const int ready[2], cvy_priced_rank *rank)
+static void add_to_stage(const cvy_schedule *s, int index, bool beside, double seconds, const int ready[2],
+                         cvy_priced_rank *rank)
 {
     const cvy_step *step = &s->step[index];
     int which = step->micro_batch > 0, last = s->micro_batches > 1;
     bool ends = cvy_step_ends_iteration(step), sums = cvy_step_sums_gradient(s, step);
-    if (ends && step->stream == CVY_STREAM_MAIN && index <= ready[last] && ready[last] < s->steps) {
+    if (ends && !beside && index <= ready[last] && ready[last] < s->steps) {
         rank->last_s += seconds * rank->times[index];
     } else if (ends) {
         rank->update_s += seconds * rank->times[index];
@@ -138,25 +151,35 @@ static void add_to_stage(const cvy_schedule *s, int index, double seconds, const
     }
 }
 
-/* Give every second of the run to a phase. */
-static void attribute(const cvy_schedule *s, const cvy_simulated *run, cvy_priced_rank *rank)
+/* What computing loses beside exchanges: in so many seconds it does what it does in 1 / slow of them alone. */
+static void add_slowed(const cvy_oracle *o, cvy_priced_rank *rank)
+{
+    double lost = rank->hidden_s * (1.0 - 1.0 / slow_compute(o));
+    rank->part_s[CVY_PHASE_BACKWARD] += lost;
+    rank->update_s += lost; /* of a stage: behind the last micro-batch */
+}
+
+/* Give every second of the run to a phase; what sticks out of an exchange goes on as fast as it does alone. */
+static void attribute(const cvy_oracle *o, const cvy_schedule *s, const cvy_simulated *run, cvy_priced_rank *rank)
 {
     int at = 0, ready[2];
-    double given = 0.0;
+    double given = 0.0, wasted = 0.0;
     find_ready(s, ready);
     for (int i = 0; i < s->steps; i++) {
         double seconds = run->end_s[i] - run->start_s[i], times = rank->times[i];
-        if (s->step[i].stream != CVY_STREAM_MAIN && seconds > 0.0) {
+        if (is_beside(o, &s->step[i]) && seconds > 0.0) {
             double out = find_uncovered(s, run, &at, run->start_s[i], run->end_s[i]);
             rank->hidden_s += (seconds - out) * times;
-            seconds = out;
+            seconds = out / slow_exchange(o);
+            wasted += out - seconds;
         }
         rank->part_s[s->step[i].phase] += seconds * times;
         rank->error_s += seconds * times * s->step[i].estimate_error;
-        add_to_stage(s, i, seconds, ready, rank);
+        add_to_stage(s, i, is_beside(o, &s->step[i]), seconds, ready, rank);
         given += seconds;
     }
-    rank->part_s[CVY_TIME_WAIT] += run->makespan_s > given ? run->makespan_s - given : 0.0;
+    rank->part_s[CVY_TIME_WAIT] += fmax(run->makespan_s - wasted - given, 0.0);
+    add_slowed(o, rank);
     for (int part = 0; part < CVY_TIME_PARTS; part++) {
         rank->iteration_s += rank->part_s[part];
     }
@@ -176,7 +199,7 @@ static cvy_status lay_out(const cvy_pricing *pricing, cvy_priced_rank *rank)
     for (int i = 0; i < s->steps; i++) {
         rank->start_s[i] = run.start_s[i];
     }
-    attribute(s, &run, rank);
+    attribute(pricing->oracle, s, &run, rank);
     return CVY_OK;
 }
 

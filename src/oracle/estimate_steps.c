@@ -1,4 +1,6 @@
 /* Seconds of each step: kernels and local moves by the device, exchanges by the links. Control takes none. */
+#include <math.h>
+
 #include "base/memory.h"
 #include "oracle/distance.h"
 #include "oracle/estimate_internal.h"
@@ -118,37 +120,92 @@ static double find_line_error(const cvy_network_cost *cost)
     return cost->rule && cost->rule->bandwidth_Bps > 0.0 ? 0.1 : 0.5;
 }
 
-/* What passes between stages is noted where it is sent, so that it counts once. */
+/* Whether a step receives from another stage: what passes is noted where it is sent, so that it counts once. */
+static bool receives_from_stage(const cvy_schedule *s, const cvy_step *step)
+{
+    return cvy_step_passes_stage(s, step) && s->message[s->exchange[step->exchange].first_message].receive;
+}
+
 static void note_transfer(const cvy_schedule *s, const cvy_step *step, cvy_priced_rank *rank)
 {
     double *way = cvy_step_passes_forward(s, step) ? rank->send_s : rank->return_s;
     way[step->micro_batch > 0] += step->estimate_s;
 }
 
+static cvy_communication *find_sum(const cvy_schedule *s, const cvy_step *step, cvy_priced_rank *rank)
+{
+    return cvy_step_passes_stage(s, step) ? &rank->transfer : &rank->communication[step->phase];
+}
+
 static cvy_status price_exchange(cvy_pricing *pricing, cvy_step *step, cvy_priced_rank *rank)
 {
     const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
+    const cvy_machine *machine = pricing->oracle->machine;
     double times = rank->times[step - s->step], bytes = count_bytes(pricing, step, rank);
-    bool passes = cvy_step_passes_stage(s, step);
-    cvy_communication *sum = passes ? &rank->transfer : &rank->communication[step->phase];
+    cvy_communication *sum = find_sum(s, step, rank);
     cvy_network_cost cost;
-    if (passes && s->message[s->exchange[step->exchange].first_message].receive) {
-        return CVY_OK;
-    }
     if (step->kind == CVY_STEP_EXCHANGE) {
         CVY_TRY(estimate_messages(pricing, step, s, &cost));
     } else {
         estimate_collective(pricing, step, rank, bytes, &cost);
     }
-    sum->seconds += cost.seconds * times;
+    bool saves = cost.level >= 0 && machine->level[cost.level].burst_bytes > 0;
     sum->latency_s += cost.latency_s * times;
     sum->bytes += bytes * times;
     step->estimate_s = cost.seconds;
     step->estimate_error = find_line_error(&cost);
-    if (passes) {
+    pricing->oracle->burst_s[step - s->step] = saves ? cost.bytes_s : 0.0;
+    return CVY_OK;
+}
+
+/*
+ * Links that save up while nothing is sent (a token bucket) carry that at once, beyond their rate. Steps are walked in
+ * their order: each kernel saves up its own time, to no more than the bucket holds; an exchange spends it. The first
+ * walk finds what an iteration leaves to the next.
+ */
+static void spend_burst(cvy_pricing *pricing, cvy_priced_rank *rank)
+{
+    const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
+    const cvy_machine *machine = pricing->oracle->machine;
+    const double *burst_s = pricing->oracle->burst_s;
+    double full_s = 0.0, saved_s = 0.0;
+    for (int i = 0; i < machine->levels; i++) {
+        full_s = fmax(full_s, (double)machine->level[i].burst_bytes / machine->level[i].bandwidth_Bps);
+    }
+    for (int i = 0; i < 2 * s->steps && full_s > 0.0; i++) {
+        cvy_step *step = &s->step[i % s->steps];
+        double spent_s = fmin(saved_s, burst_s[i % s->steps]);
+        saved_s -= spent_s;
+        if (step->exchange < 0) {
+            saved_s = fmin(full_s, saved_s + step->estimate_s);
+        } else if (i >= s->steps) {
+            step->estimate_s -= spent_s;
+        }
+    }
+}
+
+static void note_exchange(cvy_step *step, cvy_priced_rank *rank)
+{
+    const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
+    find_sum(s, step, rank)->seconds += step->estimate_s * rank->times[step - s->step];
+    if (cvy_step_passes_stage(s, step)) {
         note_transfer(s, step, rank);
     }
-    return CVY_OK;
+}
+
+/*
+ * How many times as long kernels take here as one by one: all devices of the machine share what they share when they
+ * compute at once; fewer, or stages that wait for each other, in proportion less.
+ */
+static double find_lockstep(const cvy_pricing *pricing)
+{
+    const cvy_machine *machine = pricing->oracle->machine;
+    double devices = (double)cvy_machine_devices(machine);
+    double ranks = (double)pricing->distribution->strategy.mesh.ranks;
+    double parts = (double)pricing->micro_batches, stages = (double)pricing->stages;
+    double busy = stages > 1.0 ? ranks * parts / (parts + stages - 1.0) : ranks;
+    double others = devices > 1.0 ? fmin(1.0, fmax(0.0, busy - 1.0) / (devices - 1.0)) : 0.0;
+    return 1.0 + fmax(0.0, machine->execution.lockstep - 1.0) * others;
 }
 
 /* Where nobody looks at them, they are not asked for. */
@@ -167,30 +224,43 @@ static cvy_status find_distances(cvy_oracle *o, const cvy_schedule *s)
     return CVY_OK;
 }
 
-static void price_kernel(const cvy_pricing *pricing, cvy_step *step, cvy_priced_rank *rank)
+static void price_kernel(const cvy_pricing *pricing, double lockstep, cvy_step *step, cvy_priced_rank *rank)
 {
     const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
     const cvy_op *op = &s->op[step->op];
     double slices = step->layer >= 0 ? (double)cvy_distribution_slices(pricing->distribution, step->layer) : 1.0;
     cvy_compute_estimate estimate = cvy_compute_estimate_op(pricing->oracle->compute, op, slices,
                                                             pricing->oracle->distance[step - s->step]);
-    step->estimate_s = estimate.seconds;
+    step->estimate_s = estimate.seconds * lockstep;
     step->estimate_error = estimate.error;
-    rank->compute_s += estimate.seconds * rank->times[step - s->step];
+    rank->compute_s += step->estimate_s * rank->times[step - s->step];
     rank->flop += cvy_op_flop(op) * rank->times[step - s->step];
 }
 
 cvy_status cvy_price_steps(cvy_pricing *pricing, cvy_priced_rank *rank)
 {
+    cvy_oracle *o = pricing->oracle;
     cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
-    CVY_TRY(count_tensors(pricing->oracle, s));
-    CVY_TRY(find_distances(pricing->oracle, s));
+    double lockstep = find_lockstep(pricing);
+    void *room = o->burst_s;
+    cvy_status status = make_room(&room, &o->burst_steps, s->steps, sizeof *o->burst_s);
+    o->burst_s = room;
+    CVY_TRY(status);
+    CVY_TRY(count_tensors(o, s));
+    CVY_TRY(find_distances(o, s));
     for (int i = 0; i < s->steps; i++) {
         cvy_step *step = &s->step[i];
-        if (step->exchange >= 0) {
+        o->burst_s[i] = 0.0;
+        if (step->exchange >= 0 && !receives_from_stage(s, step)) {
             CVY_TRY(price_exchange(pricing, step, rank));
-        } else if (step->op >= 0) {
-            price_kernel(pricing, step, rank);
+        } else if (step->exchange < 0 && step->op >= 0) {
+            price_kernel(pricing, lockstep, step, rank);
+        }
+    }
+    spend_burst(pricing, rank);
+    for (int i = 0; i < s->steps; i++) {
+        if (s->step[i].exchange >= 0 && !receives_from_stage(s, &s->step[i])) {
+            note_exchange(&s->step[i], rank);
         }
     }
     return CVY_OK;

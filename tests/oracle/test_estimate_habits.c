@@ -254,6 +254,75 @@ static void test_local_norms_exchange_nothing(void **state)
     close_asked(&a);
 }
 
+/* ---- what ranks do to each other ---- */
+
+/* Of 16 devices k are busy: a kernel that takes 3 times as long among all takes 1 + 2 (k - 1) / 15 times as long. */
+static void test_kernels_slow_down_with_the_devices_that_compute(void **state)
+{
+    (void)state;
+    const int64_t ranks[] = {2, 4, 16};
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
+        asked a;
+        open_asked(&a, "lenet5", "data", ranks[i], 64);
+        double devices = (double)cvy_machine_devices(&a.machine);
+        double without = sum_kernels(&a);
+        a.machine.execution.lockstep = 3.0;
+        assert_close(sum_kernels(&a), without * (1.0 + 2.0 * ((double)ranks[i] - 1.0) / (devices - 1.0)), 1e-9);
+        close_asked(&a);
+    }
+}
+
+/* A whole exchange hides behind backward but for its last bucket: computing beside it takes twice as long, h in place
+   of h / 2, so that h / 2 is added. What sticks out goes on as it would alone. */
+static void test_computing_slows_down_beside_exchanges(void **state)
+{
+    (void)state;
+    asked a;
+    open_asked(&a, "lenet5", "data", 8, 512);
+    a.machine.execution.overlap = true;
+    a.machine.execution.bucket_bytes = 50000;
+    cvy_estimate without = estimate_feasible(&a);
+    assert_true(without.hidden_communication_s > 0.0);
+    a.machine.execution.compute_slowdown = 2.0;
+    cvy_estimate with = estimate_feasible(&a);
+    assert_close(with.iteration_s - without.iteration_s, without.hidden_communication_s / 2.0, 1e-9);
+    assert_close(sum_parts(&with), with.iteration_s, 1e-9);
+    /* With nothing to hide behind, an exchange that takes 5 times as long beside computing takes what it takes. */
+    a.machine.execution.compute_slowdown = 1.0;
+    a.machine.execution.bucket_bytes = 0;
+    without = estimate_feasible(&a);
+    a.machine.execution.exchange_slowdown = 5.0;
+    with = estimate_feasible(&a);
+    assert_close(with.part_s[CVY_PHASE_GRADIENT_EXCHANGE] + with.hidden_communication_s / 5.0,
+                 without.part_s[CVY_PHASE_GRADIENT_EXCHANGE] + without.hidden_communication_s, 1e-9);
+    close_asked(&a);
+}
+
+/* Gradients go at the rate but for what was saved up: the burst, or more of them where it holds more; never more than
+   the time that the rank computes. */
+static void test_bursts_are_spent_once_an_iteration(void **state)
+{
+    (void)state;
+    asked a;
+    open_asked(&a, "lenet5", "data", 16, 64);
+    int last = 0;
+    while (a.machine.level[last].devices < 16) { /* the innermost that holds all */
+        last++;
+    }
+    cvy_estimate without = estimate_feasible(&a);
+    double exchange = without.part_s[CVY_PHASE_GRADIENT_EXCHANGE], Bps = a.machine.level[last].bandwidth_Bps;
+    double latency = without.communication[CVY_PHASE_GRADIENT_EXCHANGE].latency_s;
+    a.machine.level[last].burst_bytes = (int64_t)(0.1 * (exchange - latency) * Bps);
+    cvy_estimate with = estimate_feasible(&a);
+    assert_close(exchange - with.part_s[CVY_PHASE_GRADIENT_EXCHANGE],
+                 (double)a.machine.level[last].burst_bytes / Bps, 1e-6);
+    a.machine.level[last].burst_bytes = 1000000000;
+    with = estimate_feasible(&a);
+    double computing = sum_kernels(&a), saved = exchange - with.part_s[CVY_PHASE_GRADIENT_EXCHANGE];
+    assert_close(saved, fmin(exchange - latency, computing), 1e-6);
+    close_asked(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +338,9 @@ int main(void)
         cmocka_unit_test(test_sums_by_shares),
         cmocka_unit_test(test_recomputation_is_the_frameworks),
         cmocka_unit_test(test_local_norms_exchange_nothing),
+        cmocka_unit_test(test_kernels_slow_down_with_the_devices_that_compute),
+        cmocka_unit_test(test_computing_slows_down_beside_exchanges),
+        cmocka_unit_test(test_bursts_are_spent_once_an_iteration),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
