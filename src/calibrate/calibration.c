@@ -18,14 +18,14 @@ cvy_fit_device cvy_calibration_device(const cvy_calibration *calibration)
     return (cvy_fit_device){peaks->flop_per_s, peaks->memory_Bps, peaks->launch_s};
 }
 
-/* Samples of a kernel and pass, or with CVY_ANY of all. */
-static int collect(const cvy_kernel_survey *survey, int kernel, int pass, cvy_fit_sample *sample_out)
+/* Samples of a kernel and pass, or with CVY_ANY of all: of drawn shapes, or else of layers of models. */
+static int collect(const cvy_kernel_survey *survey, int kernel, int pass, bool drawn, cvy_fit_sample *sample_out)
 {
     int count = 0;
     for (int i = 0; i < survey->rows; i++) {
         const cvy_kernel_survey_row *row = &survey->row[i];
         bool wanted = kernel == CVY_ANY || (cvy_op_kernel(&row->op) == kernel && (int)row->op.pass == pass);
-        if (wanted && row->family >= 0) { /* a model's own ops are in the table, and judge the fits */
+        if (wanted && (row->family >= 0) == drawn) {
             cvy_fit_make_sample(&row->op, &row->time, row->shape, &sample_out[count++]);
         }
     }
@@ -35,10 +35,12 @@ static int collect(const cvy_kernel_survey *survey, int kernel, int pass, cvy_fi
 static cvy_status fit_kernel(cvy_calibration *c, int kernel, int pass, cvy_fit_sample *sample)
 {
     const cvy_fit_device device = cvy_calibration_device(c);
-    int count = collect(&c->survey, kernel, pass, sample);
+    int count = collect(&c->survey, kernel, pass, true, sample);
     if (count >= CVY_FIT_LEAST) {
         cvy_fit *fit = &c->fit[c->fits];
         CVY_TRY(cvy_fit_run(sample, count, &device, fit));
+        int layers = collect(&c->survey, kernel, pass, false, sample);
+        CVY_TRY(cvy_fit_judge(fit, sample, layers, &device));
         fit->kernel = kernel;
         fit->pass = (cvy_op_pass)pass;
         c->fits++;
@@ -50,7 +52,7 @@ static cvy_status fit_kernel(cvy_calibration *c, int kernel, int pass, cvy_fit_s
 static cvy_status fit_rest(cvy_calibration *c, cvy_fit_sample *sample)
 {
     const cvy_fit_device device = cvy_calibration_device(c);
-    int count = collect(&c->survey, CVY_ANY, CVY_ANY, sample);
+    int count = collect(&c->survey, CVY_ANY, CVY_ANY, true, sample);
     CVY_REQUIRE(count > 0, CVY_ERR_INFEASIBLE, "no kernel was measured: nothing can be fitted");
     CVY_TRY(cvy_fit_shares_find(sample, count, &device, &c->shares));
     c->rest = (cvy_fit_score){.samples = count};

@@ -94,29 +94,59 @@ static cvy_status predict_part(trial *t, int part)
     return status;
 }
 
-/* Errors of a way over the samples that it predicted; all of them or nothing. */
-static cvy_fit_score score_way(const trial *t, cvy_fit_way way)
+/* Errors of predictions; all of them or nothing. @p error has room for as many. */
+static cvy_fit_score score(const cvy_fit_sample *sample, const double *predicted_s, int count, double *error)
 {
     double off = 0.0, apart = 0.0, middle = 0.0, sum = 0.0;
-    for (int i = 0; i < t->count; i++) {
-        middle += log(t->sample[i].seconds) / t->count;
+    for (int i = 0; i < count; i++) {
+        middle += log(sample[i].seconds) / count;
     }
-    for (int i = 0; i < t->count; i++) {
-        double measured = t->sample[i].seconds, predicted = t->predicted_s[way][i];
+    for (int i = 0; i < count; i++) {
+        double measured = sample[i].seconds, predicted = predicted_s[i];
         if (predicted <= 0.0) {
             return (cvy_fit_score){0};
         }
-        t->error[i] = fabs(predicted - measured) / measured;
-        sum += t->error[i];
+        error[i] = fabs(predicted - measured) / measured;
+        sum += error[i];
         off += log(predicted / measured) * log(predicted / measured);
         apart += (log(measured) - middle) * (log(measured) - middle);
     }
-    cvy_sort_doubles(t->error, t->count);
-    return (cvy_fit_score){.samples = t->count,
-                           .mape = sum / t->count,
-                           .median = (t->error[(t->count - 1) / 2] + t->error[t->count / 2]) / 2.0,
-                           .high = t->error[(int)(0.95 * (t->count - 1) + 0.5)],
+    cvy_sort_doubles(error, count);
+    return (cvy_fit_score){.samples = count,
+                           .mape = sum / count,
+                           .median = (error[(count - 1) / 2] + error[count / 2]) / 2.0,
+                           .high = error[(int)(0.95 * (count - 1) + 0.5)],
                            .r2 = apart > 0.0 ? 1.0 - off / apart : 0.0};
+}
+
+/* By what was taken. */
+static double estimate(const cvy_fit *fit, const cvy_fit_device *device, const cvy_fit_sample *sample)
+{
+    switch (fit->best) {
+    case CVY_FIT_LINE: return cvy_fit_line_estimate(&fit->line, device, sample);
+    case CVY_FIT_MLP: return cvy_fit_nets_estimate(&fit->nets, sample).seconds;
+    default: return cvy_fit_shares_estimate(&fit->shares, device, sample->flop, sample->bytes);
+    }
+}
+
+cvy_status cvy_fit_judge(cvy_fit *fit, const cvy_fit_sample *layer, int count, const cvy_fit_device *device)
+{
+    if (count == 0) {
+        return CVY_OK;
+    }
+    double *room = cvy_calloc(3 * (size_t)count, sizeof *room);
+    if (!room) {
+        return CVY_ERR_MEMORY;
+    }
+    double *best_s = room, *roofline_s = room + count, *error = room + 2 * count;
+    for (int i = 0; i < count; i++) {
+        best_s[i] = estimate(fit, device, &layer[i]);
+        roofline_s[i] = cvy_fit_shares_estimate(&fit->shares, device, layer[i].flop, layer[i].bytes);
+    }
+    fit->layers = score(layer, best_s, count, error);
+    fit->layers_by_roofline = score(layer, roofline_s, count, error);
+    cvy_free(room);
+    return CVY_OK;
 }
 
 static cvy_status score_all(trial *t, cvy_fit *fit)
@@ -125,13 +155,13 @@ static cvy_status score_all(trial *t, cvy_fit *fit)
         CVY_TRY(predict_part(t, part));
     }
     for (int way = 0; way < CVY_FIT_WAYS; way++) {
-        fit->score[way] = score_way(t, (cvy_fit_way)way);
+        fit->score[way] = score(t->sample, t->predicted_s[way], t->count, t->error);
     }
     static const cvy_fit_way candidate[] = {CVY_FIT_LINE, CVY_FIT_MLP}; /* no machine file holds neighbours */
     fit->best = CVY_FIT_ROOFLINE;
     for (size_t i = 0; i < sizeof candidate / sizeof candidate[0]; i++) {
-        const cvy_fit_score *best = &fit->score[fit->best], *score = &fit->score[candidate[i]];
-        if (score->samples > 0 && score->median < best->median && score->mape < best->mape) {
+        const cvy_fit_score *best = &fit->score[fit->best], *next = &fit->score[candidate[i]];
+        if (next->samples > 0 && next->median < best->median && next->mape < best->mape) {
             fit->best = candidate[i];
         }
     }

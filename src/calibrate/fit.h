@@ -84,6 +84,7 @@ typedef struct cvy_fit {
     cvy_fit_nets nets; /**< none but where they are the best */
     cvy_fit_score score[CVY_FIT_WAYS];
     cvy_fit_way best; /**< of those that a machine file can hold: all but the neighbours */
+    cvy_fit_score layers, layers_by_roofline; /**< of the best, and of the roofline, on layers that it has not seen */
 } cvy_fit;
 
 /** Fewer samples fit nothing; as many whole shapes make a cross-validation. */
@@ -106,6 +107,9 @@ cvy_status cvy_fit_run(const cvy_fit_sample *sample, int count, const cvy_fit_de
 
 /** Release and empty. */
 void cvy_fit_clear(cvy_fit *fit);
+
+/** Score what was taken, and the roofline, on layers of models that nothing was fitted to. @retval CVY_ERR_MEMORY */
+cvy_status cvy_fit_judge(cvy_fit *fit, const cvy_fit_sample *layer, int count, const cvy_fit_device *device);
 
 /** Seconds by the roofline of all of the peaks. */
 double cvy_fit_roof_s(const cvy_fit_device *device, const cvy_fit_sample *sample);

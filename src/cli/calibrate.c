@@ -16,6 +16,7 @@
 #include "calibrate/calibration.h"
 #include "calibrate/import.h"
 #include "calibrate/process.h"
+#include "calibrate/zoo_layers.h"
 #include "cli/calibrate.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
@@ -44,6 +45,9 @@ static const budget budgets[] = {
                          {.least_runs = 5, .most_runs = 41, .enough_s = 0.10, .median = true, .steady = 0.01}},
 };
 
+/* Layers of the zoo that are measured to judge fits by: about a tenth of the time. */
+static const double zoo_per_s = 4.0;
+
 /* A calibration under way. */
 typedef struct work {
     const cli_options *options;
@@ -56,6 +60,7 @@ typedef struct work {
     cvy_op *op;        /* of plans of --model */
     double *distance;  /* of each of them */
     int ops;
+    cvy_zoo_layers layers; /* these, and some of the zoo */
     cli_progress progress;
     const volatile int *stop;
     char path[4096], journal[4112];
@@ -133,15 +138,19 @@ static cvy_status survey(work *w, cvy_journal *journal)
                    .most_flop = w->budget->kernel_s * c->peaks.flop_per_s},
         .budget_s = w->options->calibrate.seconds > 0.0 ? w->options->calibrate.seconds : w->budget->seconds,
         .rounds = w->budget->rounds,
-        .op = w->op,
-        .distance = w->distance,
         .most_between = w->budget->most_between,
-        .ops = w->ops,
         .journal = journal,
         .tell = tell,
         .stop = is_stopped,
         .context = w,
     };
+    for (int i = 0; i < w->ops; i++) {
+        CVY_TRY(cvy_zoo_layers_add(&w->layers, &w->op[i], w->distance[i]));
+    }
+    CVY_TRY(cvy_zoo_layers_draw(options.seed, &options.limits, (int)(zoo_per_s * options.budget_s), &w->layers));
+    options.op = w->layers.op;
+    options.distance = w->layers.distance;
+    options.ops = w->layers.ops;
     CVY_TRY(cvy_machine_meter_create(&w->chain, &w->budget->effort, options.limits.block, &meter));
     const cvy_meter functions = cvy_machine_meter_get(meter);
     cvy_status status = cvy_kernel_survey_run(&functions, &options, &c->survey);
@@ -296,6 +305,7 @@ static cvy_status run_calibrate(const cli_command *command, int argc, char **arg
         cvy_machine_destroy(&w.base);
         cvy_free(w.op);
         cvy_free(w.distance);
+        cvy_zoo_layers_clear(&w.layers);
     }
     cvy_calibration_clear(&calibration);
     cvy_parsed_options_clear(&parsed);

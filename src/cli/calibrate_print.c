@@ -51,6 +51,31 @@ static void print_fit(const cvy_fit *fit)
     printf(" %-8s %4.0f %5.2f\n", cvy_fit_way_name(fit->best), fmin(9999, 100 * best->high), best->r2);
 }
 
+/* What no fit has seen: how far off are the models' own layers. */
+static void print_layers(const cvy_calibration *c)
+{
+    int layers = 0;
+    for (int i = 0; i < c->fits; i++) {
+        layers += c->fit[i].layers.samples;
+    }
+    if (layers == 0) {
+        return;
+    }
+    printf("\nerrors in %% on %d layers of models, which nothing was fitted to\n", layers);
+    printf("%-22s %-16s %4s%8s  %-8s %6s %6s %6s %6s\n", "kernel", "pass", "n", "roof", "taken", "median", "mean",
+           "p95", "R2");
+    for (int i = 0; i < c->fits; i++) {
+        const cvy_fit *fit = &c->fit[i];
+        const cvy_fit_score *s = &fit->layers;
+        if (s->samples > 0) {
+            printf("%-22.22s %-16.16s %4d", cvy_kernel_name(fit->kernel), cvy_op_pass_name(fit->pass), s->samples);
+            print_score(&fit->layers_by_roofline);
+            printf("  %-8s %6.1f %6.1f %6.1f %6.2f\n", cvy_fit_way_name(fit->best), fmin(9999, 100 * s->median),
+                   fmin(9999, 100 * s->mape), fmin(9999, 100 * s->high), fmax(-99, s->r2));
+        }
+    }
+}
+
 static void print_fits(const cvy_calibration *c)
 {
     printf("errors in %% on shapes held out: median and mean of each way; 95th percentile and R2 of the one taken\n");
@@ -132,6 +157,7 @@ cvy_status cli_calibration_print(const cvy_calibration *c, const char *path)
     if (c->survey.rows > 0) {
         print_fits(c);
     }
+    print_layers(c);
     print_network(&c->network);
     print_beside(&c->beside);
     print_input(&c->input);
@@ -143,10 +169,11 @@ cvy_status cli_calibration_print(const cvy_calibration *c, const char *path)
 
 static json_t *make_score(const cvy_fit_score *s)
 {
-    return s->samples == 0 ? json_null()
-                           : json_pack("{s:o, s:o, s:o, s:o}", "median", cli_json_number(s->median), "mape",
-                                       cli_json_number(s->mape), "p95", cli_json_number(s->high), "r2",
-                                       cli_json_number(s->r2));
+    if (s->samples == 0) {
+        return json_null();
+    }
+    return json_pack("{s:i, s:o, s:o, s:o, s:o}", "samples", s->samples, "median", cli_json_number(s->median), "mape",
+                     cli_json_number(s->mape), "p95", cli_json_number(s->high), "r2", cli_json_number(s->r2));
 }
 
 static json_t *make_curve(const cvy_network_curve *curve)
@@ -177,6 +204,10 @@ static json_t *make_fit(const cvy_fit *fit)
                                "bandwidth_share", cli_json_number(fit->shares.bandwidth));
     for (int way = 0; object && way < CVY_FIT_WAYS; way++) {
         json_object_set_new(object, cvy_fit_way_name((cvy_fit_way)way), make_score(&fit->score[way]));
+    }
+    if (object) {
+        json_object_set_new(object, "layers", make_score(&fit->layers));
+        json_object_set_new(object, "layers_by_roofline", make_score(&fit->layers_by_roofline));
     }
     return object;
 }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <math.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -170,6 +171,51 @@ static void test_a_line_becomes_a_predictor(void **state)
     cvy_calibration_clear(&c);
 }
 
+/* 40 GB/s where an op fits 1 MB, 10 GB/s where not. */
+static double law_of_caches(const cvy_op *op)
+{
+    double bytes = cvy_op_bytes(op);
+    return fmax(cvy_op_flop(op) / 50e9, bytes / (bytes < 1e6 ? 40e9 : 10e9));
+}
+
+/* What nets say in memory they say from their file. */
+static void test_nets_become_a_predictor(void **state)
+{
+    cvy_calibration c;
+    cvy_machine *machine = NULL;
+    cvy_compute *compute = NULL;
+    const char *path = test_path(*state, "law");
+    survey_fake(40, &c);
+    int rows = 0;
+    for (int i = 0; i < c.survey.rows; i++) {
+        cvy_kernel_survey_row *row = &c.survey.row[i];
+        if (row->op.kind == CVY_OP_ADD) {
+            row->time.seconds = law_of_caches(&row->op);
+            c.survey.row[rows++] = *row;
+        }
+    }
+    c.survey.rows = rows;
+    assert_int_equal(cvy_calibration_fit(&c), CVY_OK);
+    assert_int_equal(c.fits, 1);
+    assert_int_equal(c.fit[0].best, CVY_FIT_MLP);
+    assert_int_equal(cvy_calibration_save(&c, path), CVY_OK);
+    assert_int_equal(cvy_machine_load(path, &machine), CVY_OK);
+    machine->device.kernel_table[0] = NULL; /* it would know all that is asked */
+    assert_int_equal(cvy_compute_create(machine, CVY_PRECISION_FP32, &compute), CVY_OK);
+    for (int i = 0; i < rows; i++) {
+        cvy_fit_sample sample;
+        cvy_kernel_time near = {.seconds = 1.0};
+        cvy_fit_make_sample(&c.survey.row[i].op, &near, 0, &sample);
+        double in_memory = cvy_fit_nets_estimate(&c.fit[0].nets, &sample).seconds;
+        cvy_compute_estimate from_file = cvy_compute_estimate_op(compute, &c.survey.row[i].op, 1.0, 0.0);
+        assert_int_equal(from_file.source, CVY_COMPUTE_PREDICTOR);
+        assert_true(fabs(from_file.seconds / in_memory - 1.0) < 1e-4);
+    }
+    cvy_compute_destroy(&compute);
+    cvy_machine_destroy(&machine);
+    cvy_calibration_clear(&c);
+}
+
 /* A calibration's own file is written over, any other is not. */
 static void test_a_foreign_file_is_left_alone(void **state)
 {
@@ -203,6 +249,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_oracle_says_what_the_law_says, create_test_folder,
                                         remove_test_folder),
         cmocka_unit_test_setup_teardown(test_a_line_becomes_a_predictor, create_test_folder, remove_test_folder),
+        cmocka_unit_test_setup_teardown(test_nets_become_a_predictor, create_test_folder, remove_test_folder),
         cmocka_unit_test_setup_teardown(test_a_foreign_file_is_left_alone, create_test_folder, remove_test_folder),
         cmocka_unit_test(test_names_are_facts),
     };

@@ -90,6 +90,7 @@ static void test_a_roofline_is_best_for_a_roofline(void **state)
     assert_int_equal(fit.best, CVY_FIT_ROOFLINE);
     assert_int_equal(fit.score[CVY_FIT_ROOFLINE].samples, SAMPLES);
     assert_true(fit.score[CVY_FIT_ROOFLINE].median < 1e-6 && fit.score[CVY_FIT_ROOFLINE].r2 > 0.999999);
+    cvy_fit_clear(&fit);
 }
 
 /* t = 3 n^-0.4 c^0.2 times the roofline: a line in logarithms, which no two shares are. */
@@ -113,6 +114,7 @@ static void test_a_power_law_is_a_line(void **state)
     double n = exp2(other.feature[0]), c = exp2(other.feature[1]);
     double expected = 3.0 * pow(n, -0.4) * pow(c, 0.2) * get_roof(&other, 1.0, 1.0);
     assert_near(cvy_fit_line_estimate(&fit.line, &device, &other), expected, 0.02);
+    cvy_fit_clear(&fit);
 }
 
 /*
@@ -134,6 +136,58 @@ static void test_shapes_are_held_out_whole(void **state)
     for (int way = 0; way < CVY_FIT_WAYS; way++) {
         assert_true(fit.score[way].mape > 0.5);
     }
+    cvy_fit_clear(&fit);
+}
+
+/* 40 GB/s where all operands fit 1 MB, 8 GB/s where not, half of the peak; the clock is off by up to 3 % either way. */
+static double get_cached_s(const cvy_fit_sample *s, cvy_dice *dice)
+{
+    double noise = 0.97 + 0.06 * cvy_dice_unit(dice);
+    return fmax(s->flop / 50e9, s->bytes / (s->bytes < 1e6 ? 40e9 : 8e9)) * noise;
+}
+
+static void draw_cached(uint64_t seed, cvy_fit_sample *sample)
+{
+    cvy_dice dice = {.seed = seed};
+    for (int i = 0; i < SAMPLES; i++) {
+        sample[i] = draw_sample(&dice, i);
+        sample[i].seconds = get_cached_s(&sample[i], &dice);
+    }
+}
+
+/* A step is no line: nets follow it, but for the shapes beside it, and layers that they have not seen are as near. */
+static void test_nets_follow_a_cache(void **state)
+{
+    (void)state;
+    cvy_fit_sample sample[SAMPLES], layer[SAMPLES];
+    cvy_fit fit;
+    draw_cached(7, sample);
+    draw_cached(8, layer);
+    assert_int_equal(cvy_fit_run(sample, SAMPLES, &device, &fit), CVY_OK);
+    assert_int_equal(fit.best, CVY_FIT_MLP);
+    assert_true(fit.score[CVY_FIT_MLP].median < 0.08);
+    assert_true(fit.score[CVY_FIT_MLP].median < 0.6 * fit.score[CVY_FIT_LINE].median);
+    assert_int_equal(cvy_fit_judge(&fit, layer, SAMPLES, &device), CVY_OK);
+    assert_int_equal(fit.layers.samples, SAMPLES);
+    assert_true(fit.layers.median < 0.08 && fit.layers.mape < fit.layers_by_roofline.mape);
+    cvy_fit_clear(&fit);
+}
+
+static void test_the_same_samples_give_the_same_nets(void **state)
+{
+    (void)state;
+    cvy_fit_sample sample[SAMPLES];
+    cvy_fit_nets nets[2] = {{.nets = 0}};
+    draw_cached(9, sample);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(cvy_fit_nets_find(sample, SAMPLES, &device, 2, &nets[i]), CVY_OK);
+    }
+    cvy_prediction first = cvy_fit_nets_estimate(&nets[0], &sample[0]);
+    cvy_prediction second = cvy_fit_nets_estimate(&nets[1], &sample[0]);
+    assert_true(first.seconds == second.seconds && first.error == second.error);
+    assert_true(first.error > 0.0); /* two beginnings, two nets */
+    cvy_fit_nets_clear(&nets[0]);
+    cvy_fit_nets_clear(&nets[1]);
 }
 
 /* Four kernels make no line of three features. */
@@ -162,6 +216,8 @@ int main(void)
         cmocka_unit_test(test_a_roofline_is_best_for_a_roofline),
         cmocka_unit_test(test_a_power_law_is_a_line),
         cmocka_unit_test(test_shapes_are_held_out_whole),
+        cmocka_unit_test(test_nets_follow_a_cache),
+        cmocka_unit_test(test_the_same_samples_give_the_same_nets),
         cmocka_unit_test(test_a_line_needs_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
