@@ -197,6 +197,13 @@ typedef struct cvy_profile_row {
     double predicted_s;          /**< room for a prediction of `seconds`; the library leaves 0 */
 } cvy_profile_row;
 
+/** What one rank took. */
+typedef struct cvy_rank_result {
+    double iteration_s;        /**< mean, as in cvy_train_result */
+    int64_t peak_memory_bytes; /**< largest resident set */
+    double *seconds;           /**< of the kind of each row, in the order of the rows; 0 where it has no such steps */
+} cvy_rank_result;
+
 /** What came out. Release with cvy_train_result_clear(). */
 typedef struct cvy_train_result {
     int64_t step, epoch;             /**< iterations and epochs done since training began */
@@ -215,6 +222,8 @@ typedef struct cvy_train_result {
     int threads;                     /**< of a rank */
     int rows;
     cvy_profile_row *row;            /**< largest first */
+    int ranks;
+    cvy_rank_result *rank;           /**< one for each; the seconds of all lie behind those of the first */
     char checkpoint[512];            /**< last one written; empty: none */
 } cvy_train_result;
 

@@ -45,8 +45,8 @@ static const budget budgets[] = {
                          {.least_runs = 5, .most_runs = 15, .enough_s = 0.05, .median = true, .steady = 0.01}},
 };
 
-/* Layers of the zoo that are measured to judge fits by: about a tenth of the time. */
-static const double zoo_per_s = 4.0;
+/* Layers of the zoo that are measured to judge fits by: about a tenth of the time, and enough where that is long. */
+static const double zoo_per_s = 4.0, most_of_zoo = 2000.0;
 
 /* A calibration under way. */
 typedef struct work {
@@ -147,7 +147,8 @@ static cvy_status survey(work *w, cvy_journal *journal)
     for (int i = 0; i < w->ops; i++) {
         CVY_TRY(cvy_zoo_layers_add(&w->layers, &w->op[i], w->distance[i]));
     }
-    CVY_TRY(cvy_zoo_layers_draw(options.seed, &options.limits, (int)(zoo_per_s * options.budget_s), &w->layers));
+    int of_zoo = (int)fmin(zoo_per_s * options.budget_s, most_of_zoo);
+    CVY_TRY(cvy_zoo_layers_draw(options.seed, &options.limits, of_zoo, &w->layers));
     options.op = w->layers.op;
     options.distance = w->layers.distance;
     options.ops = w->layers.ops;

@@ -192,7 +192,7 @@ static cvy_status choose(const cli_options *options, const char *run)
     CVY_REQUIRE(given == 1, CVY_ERR_INPUT, "convoy compare needs a run, measurements or a list of what to run: convoy "
                                            "compare RUN, --measured FILE.csv, or --matrix FILE --machine MACHINE");
     CVY_TRY(check_matrix(&options->matrix));
-    return run                    ? cli_compare_run(run, options->json)
+    return run                    ? cli_compare_run(run, options->plan.all, options->json)
            : options->matrix.list ? cli_compare_matrix(options)
                                   : compare(options);
 }

@@ -41,7 +41,12 @@ void cli_measured_close(cli_measured *measured);
  */
 cvy_status cli_measured_predict(const cli_measured *measured, const cli_options *options, cli_compared *rows_out);
 
-/** Show a run beside its prediction. @retval CVY_ERR_INPUT no run, none that has ended, or nothing was predicted */
-cvy_status cli_compare_run(const char *run, bool json);
+/**
+ * Show a run beside its prediction.
+ *
+ * @param[in] ranks      for people: the kinds of each rank, too
+ * @retval CVY_ERR_INPUT no run, none that has ended, or nothing was predicted
+ */
+cvy_status cli_compare_run(const char *run, bool ranks, bool json);
 
 #endif

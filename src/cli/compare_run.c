@@ -8,39 +8,14 @@
 
 #include "base/text.h"
 #include "cli/compare.h"
+#include "cli/compare_ranks.h"
 #include "cli/json_output.h"
-#include "cli/run_profile.h"
-
-/* Seconds of an iteration over the kinds that have a prediction. */
-typedef struct sums {
-    double predicted_s, measured_s, excess_s, lack_s; /* excess: predicted beyond measured; lack: the reverse */
-    double unpredicted_s;                             /* measured, of kinds without a prediction */
-} sums;
 
 static double divide(double a, double b) { return b > 0.0 ? a / b : 0.0; }
 
 static double accuracy_of(double predicted, double measured)
 {
     return measured > 0.0 ? fmax(0.0, 1.0 - fabs(predicted - measured) / measured) : 0.0;
-}
-
-static sums sum_rows(const cli_run_profile *p)
-{
-    sums all = {0};
-    for (int i = 0; i < p->rows; i++) {
-        const cvy_profile_row *row = &p->row[i];
-        double predicted_s = divide(row->predicted_s, (double)p->iterations);
-        double measured_s = divide(row->seconds, (double)p->iterations);
-        if (predicted_s <= 0.0) {
-            all.unpredicted_s += measured_s;
-            continue;
-        }
-        all.predicted_s += predicted_s;
-        all.measured_s += measured_s;
-        all.excess_s += fmax(predicted_s - measured_s, 0.0);
-        all.lack_s += fmax(measured_s - predicted_s, 0.0);
-    }
-    return all;
 }
 
 /* ---- for people ---- */
@@ -106,7 +81,7 @@ static void print_kind(const cli_run_profile *p, const cvy_profile_row *row)
 static void print_sums(const cli_run_profile *p)
 {
     char unit[3][CVY_UNIT_TEXT];
-    sums all = sum_rows(p);
+    cli_run_sums all = cli_run_sum(p, -1);
     cvy_profile_row total = {.seconds = all.measured_s * (double)p->iterations,
                              .predicted_s = all.predicted_s * (double)p->iterations};
     snprintf(total.name, sizeof total.name, "all that are predicted");
@@ -119,7 +94,7 @@ static void print_sums(const cli_run_profile *p)
     }
 }
 
-static void print_run(const cli_run_profile *p)
+static void print_run(const cli_run_profile *p, bool ranks)
 {
     print_heading(p);
     print_wholes(p);
@@ -129,6 +104,7 @@ static void print_run(const cli_run_profile *p)
         print_kind(p, &p->row[i]);
     }
     print_sums(p);
+    cli_print_run_ranks(p, ranks);
 }
 
 /* ---- for scripts ---- */
@@ -156,23 +132,23 @@ static json_t *describe_kind(const cli_run_profile *p, const cvy_profile_row *ro
 
 static cvy_status print_json(const char *run, const cli_run_profile *p)
 {
-    sums all = sum_rows(p);
+    cli_run_sums all = cli_run_sum(p, -1);
     json_t *kinds = json_array();
     for (int i = 0; i < p->rows; i++) {
         json_array_append_new(kinds, describe_kind(p, &p->row[i]));
     }
     return cli_json_print(json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "run", run, "model",
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "run", run, "model",
         p->model, "strategy", p->strategy, "machine", p->machine, "ranks", (json_int_t)p->ranks, "threads_per_rank",
         (json_int_t)p->threads, "global_batch", (json_int_t)p->batch, "precision", p->precision, "iterations",
         (json_int_t)p->iterations, "error_relative", cli_json_number(p->predicted_error), "iteration",
         describe_pair("s", p->predicted_iteration_s, p->iteration_s), "memory",
         describe_pair("bytes", (double)p->predicted_memory_bytes, (double)p->peak_memory_bytes), "steps", kinds,
         "excess_s", cli_json_number(all.excess_s), "lack_s", cli_json_number(all.lack_s), "unpredicted_s",
-        cli_json_number(all.unpredicted_s)));
+        cli_json_number(all.unpredicted_s), "by_rank", cli_describe_run_ranks(p)));
 }
 
-cvy_status cli_compare_run(const char *run, bool json)
+cvy_status cli_compare_run(const char *run, bool ranks, bool json)
 {
     cli_run_profile profile;
     cvy_status status = CVY_OK;
@@ -184,7 +160,7 @@ cvy_status cli_compare_run(const char *run, bool json)
     } else if (json) {
         status = print_json(run, &profile);
     } else {
-        print_run(&profile);
+        print_run(&profile, ranks);
     }
     cli_run_profile_clear(&profile);
     return status;

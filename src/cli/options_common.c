@@ -307,6 +307,7 @@ static const row rows[] = {
                       "not given, 10, with --json all")}},
     {CLI_PLAN, {FLAG("all", plan.all, "Show all strategies")}},
     {CLI_VERIFY, {FLAG("all", plan.all, "Show all layers")}},
+    {CLI_COMPARE, {FLAG("all", plan.all, "Of a run, also show the kinds of step of each rank")}},
     {CLI_PLAN, {FLAG("closed-form", plan.closed_form, "Also show what the closed forms of the oracle paper say, as a "
                      "second opinion")}},
     {CLI_PLAN, {TEXT("save", plan.save, "FILE", "Write what was decided as a plan file")}},

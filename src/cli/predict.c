@@ -200,6 +200,19 @@ void cli_predict_rows(const cli_prediction *prediction, cvy_profile_row *row, in
     }
 }
 
+double cli_predict_rank(const cli_prediction *prediction, const cvy_profile_row *row, int64_t rank)
+{
+    if (row->predicted_s <= 0.0) {
+        return 0.0;
+    }
+    const cvy_mesh *mesh = &prediction->mesh;
+    int64_t stage = cvy_mesh_coordinate(mesh, row->rank, CVY_AXIS_STAGE);
+    int64_t own = cvy_mesh_coordinate(mesh, rank, CVY_AXIS_STAGE);
+    const cli_predicted_kind *there = find_kind(prediction, (int)stage, row->name);
+    const cli_predicted_kind *here = find_kind(prediction, (int)own, row->name);
+    return here && there && there->seconds > 0.0 ? row->predicted_s * here->seconds / there->seconds : 0.0;
+}
+
 void cli_prediction_clear(cli_prediction *prediction)
 {
     cvy_free(prediction->kind);

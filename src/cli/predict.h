@@ -54,6 +54,12 @@ cvy_status cli_predict_line(const cli_options *asked, const char *model, int64_t
  */
 void cli_predict_rows(const cli_prediction *prediction, cvy_profile_row *row, int rows);
 
+/**
+ * What is predicted of a row's kind on a rank: the row's own prediction, as the stage of the rank has it; 0 where there
+ * is none.
+ */
+double cli_predict_rank(const cli_prediction *prediction, const cvy_profile_row *row, int64_t rank);
+
 void cli_prediction_clear(cli_prediction *prediction);
 
 #endif

@@ -18,11 +18,32 @@ static const int64_t MANY = INT64_C(1) << 60;
 
 /* ---- writing ---- */
 
+static json_t *list_numbers(const double *number, int count)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < count; i++) {
+        json_array_append_new(list, cli_json_number(number[i]));
+    }
+    return list;
+}
+
+static json_t *describe_ranks(const cli_run_profile *p)
+{
+    json_t *ranks = json_array();
+    for (int i = 0; i < p->told; i++) {
+        json_array_append_new(ranks, json_pack(
+            "{s:o, s:I, s:o, s:o}", "iteration_s", cli_json_number(p->rank[i].iteration_s), "peak_memory_bytes",
+            (json_int_t)p->rank[i].peak_memory_bytes, "seconds", list_numbers(p->rank[i].seconds, p->rows),
+            "predicted_s", list_numbers(p->rank_predicted_s + (size_t)i * (size_t)p->rows, p->rows)));
+    }
+    return ranks;
+}
+
 static json_t *describe_measured(const cli_run_profile *p)
 {
-    return json_pack("{s:I, s:o, s:I, s:o}", "iterations", (json_int_t)p->iterations, "iteration_s",
+    return json_pack("{s:I, s:o, s:I, s:o, s:o}", "iterations", (json_int_t)p->iterations, "iteration_s",
                      cli_json_number(p->iteration_s), "peak_memory_bytes", (json_int_t)p->peak_memory_bytes, "steps",
-                     cli_json_profile(p->row, p->rows));
+                     cli_json_profile(p->row, p->rows), "ranks", describe_ranks(p));
 }
 
 static json_t *describe_predicted(const cli_run_profile *p)
@@ -104,6 +125,56 @@ static cvy_status read_rows(const json_t *list, const cvy_json_source *source, c
     return CVY_OK;
 }
 
+/* A number for each row. */
+static cvy_status read_numbers(const json_t *object, const char *key, const cvy_json_source *source, int rows,
+                               double *number_out)
+{
+    const json_t *list;
+    CVY_TRY(cvy_json_get_child(object, key, source, JSON_ARRAY, &list));
+    CVY_REQUIRE(json_array_size(list) == (size_t)rows, CVY_ERR_INPUT, "%s: %s: found %zu numbers, expected %d",
+                source->file, key, json_array_size(list), rows);
+    for (int i = 0; i < rows; i++) {
+        double number = json_number_value(json_array_get(list, (size_t)i)); /* 0 where it is none */
+        CVY_REQUIRE(number >= 0.0 && number <= MOST_SECONDS, CVY_ERR_INPUT, "%s: %s: found %.9g, expected 0 to %.9g",
+                    source->file, key, number, MOST_SECONDS);
+        number_out[i] = number;
+    }
+    return CVY_OK;
+}
+
+static cvy_status read_rank(const json_t *object, const cvy_json_source *source, cli_run_profile *p, int i)
+{
+    const size_t at = (size_t)i * (size_t)p->rows;
+    CVY_REQUIRE(json_is_object(object), CVY_ERR_INPUT, "%s: ranks: rank %d is no object", source->file, i);
+    p->rank[i].seconds = p->rank[0].seconds + at;
+    CVY_TRY(cvy_json_get_real(object, "iteration_s", source, 0.0, MOST_SECONDS, &p->rank[i].iteration_s));
+    CVY_TRY(cvy_json_get_int(object, "peak_memory_bytes", source, 0, MANY, &p->rank[i].peak_memory_bytes));
+    CVY_TRY(read_numbers(object, "seconds", source, p->rows, p->rank[i].seconds));
+    return read_numbers(object, "predicted_s", source, p->rows, p->rank_predicted_s + at);
+}
+
+/* Files of older runs do not tell them apart. */
+static cvy_status read_ranks(const json_t *measured, const cvy_json_source *source, cli_run_profile *p)
+{
+    const json_t *list = json_object_get(measured, "ranks");
+    if (!list) {
+        return CVY_OK;
+    }
+    CVY_TRY(cvy_json_get_child(measured, "ranks", source, JSON_ARRAY, &list));
+    const size_t count = json_array_size(list), numbers = count * (size_t)p->rows + 1;
+    CVY_REQUIRE(count == 0 || count == (size_t)p->ranks, CVY_ERR_INPUT, "%s: ranks: found %zu, expected %lld",
+                source->file, count, (long long)p->ranks);
+    p->rank = cvy_calloc(count + 1, sizeof *p->rank);
+    p->rank_predicted_s = cvy_calloc(numbers, sizeof *p->rank_predicted_s);
+    if (!p->rank || !p->rank_predicted_s || !(p->rank[0].seconds = cvy_calloc(numbers, sizeof(double)))) {
+        return CVY_ERR_MEMORY;
+    }
+    for (; p->told < (int)count; p->told++) {
+        CVY_TRY(read_rank(json_array_get(list, (size_t)p->told), source, p, p->told));
+    }
+    return CVY_OK;
+}
+
 static cvy_status read_measured(const cvy_json_source *source, cli_run_profile *p)
 {
     const json_t *measured, *steps;
@@ -112,7 +183,8 @@ static cvy_status read_measured(const cvy_json_source *source, cli_run_profile *
     CVY_TRY(cvy_json_get_real(measured, "iteration_s", source, 0.0, MOST_SECONDS, &p->iteration_s));
     CVY_TRY(cvy_json_get_int(measured, "peak_memory_bytes", source, 0, MANY, &p->peak_memory_bytes));
     CVY_TRY(cvy_json_get_child(measured, "steps", source, JSON_ARRAY, &steps));
-    return read_rows(steps, source, p);
+    CVY_TRY(read_rows(steps, source, p));
+    return read_ranks(measured, source, p);
 }
 
 static cvy_status read_predicted(const cvy_json_source *source, cli_run_profile *p)
@@ -191,5 +263,8 @@ void cli_run_profile_clear(cli_run_profile *profile)
 {
     json_decref(profile->json);
     cvy_free(profile->row);
+    cvy_free(profile->rank ? profile->rank[0].seconds : NULL);
+    cvy_free(profile->rank);
+    cvy_free(profile->rank_predicted_s);
     *profile = (cli_run_profile){.rows = 0};
 }

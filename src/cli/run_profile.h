@@ -24,6 +24,9 @@ typedef struct cli_run_profile {
     int64_t predicted_memory_bytes;
     int rows;
     cvy_profile_row *row;              /**< sums over all calls, and what was predicted of as many */
+    int told;                          /**< ranks that are told apart; 0: none */
+    cvy_rank_result *rank;             /**< each of them, with its seconds of each row ... */
+    double *rank_predicted_s;          /**< ... and what was predicted of these: of all rows, rank by rank */
     cli_run_environment environment;   /**< of a loaded one; a saved one's is that of the process */
     json_t *json;                      /**< of a loaded one */
 } cli_run_profile;

@@ -66,11 +66,35 @@ static void handle_warning(void *context, const char *line)
     cli_progress_warn(&t->progress, line);
 }
 
+/* What is predicted of every row on every rank that has steps of its kind. */
+static cvy_status predict_ranks(const cvy_train_result *result, const cli_prediction *prediction,
+                                double **predicted_out)
+{
+    double *predicted_s = cvy_calloc((size_t)result->ranks * (size_t)result->rows + 1, sizeof *predicted_s);
+    if (!predicted_s) {
+        return CVY_ERR_MEMORY;
+    }
+    for (int rank = 0; rank < result->ranks; rank++) {
+        for (int i = 0; i < result->rows; i++) {
+            bool has = result->rank[rank].seconds[i] > 0.0;
+            predicted_s[(size_t)rank * (size_t)result->rows + (size_t)i] =
+                has ? cli_predict_rank(prediction, &result->row[i], rank) : 0.0;
+        }
+    }
+    *predicted_out = predicted_s;
+    return CVY_OK;
+}
+
 /* What the run took and what was predicted go into its folder, for convoy compare. */
 static cvy_status save_profile(const cli_options *options, const cvy_train_result *result,
                                const cli_prediction *prediction)
 {
     const char *usual = cli_ranks_count() > 1 ? "data" : "serial";
+    double *predicted_s = NULL;
+    if (!options->train.out || !cli_ranks_speak() || result->iterations == 0) {
+        return CVY_OK;
+    }
+    CVY_TRY(predict_ranks(result, prediction, &predicted_s));
     const cli_run_profile profile = {.model = options->model,
                                      .strategy = options->strategy ? options->strategy : usual,
                                      .precision = options->precision == CLI_FP64 ? "fp64" : "fp32",
@@ -85,9 +109,13 @@ static cvy_status save_profile(const cli_options *options, const cvy_train_resul
                                      .predicted_error = prediction->error_relative,
                                      .predicted_memory_bytes = prediction->memory_bytes,
                                      .rows = result->rows,
-                                     .row = result->row};
-    bool keep = options->train.out && cli_ranks_speak() && result->iterations > 0;
-    return keep ? cli_run_profile_save(options->train.out, &profile) : CVY_OK;
+                                     .row = result->row,
+                                     .told = result->ranks,
+                                     .rank = result->rank,
+                                     .rank_predicted_s = predicted_s};
+    cvy_status status = cli_run_profile_save(options->train.out, &profile);
+    cvy_free(predicted_s);
+    return status;
 }
 
 static cvy_status train_model(const cli_options *options, const cvy_model *model, const cli_prediction *prediction)

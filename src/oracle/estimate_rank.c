@@ -43,7 +43,7 @@ static cvy_plan_options describe_plan(const cvy_pricing *pricing, int64_t rank)
         .parallel = {.distribution = pricing->distribution,
                      .rank = rank,
                      .bucket_bytes = bucket,
-                     .overlap = machine->execution.overlap,
+                     .overlap = machine->execution.overlap || reads, /* Convoy's own runs hold gradients so */
                      .norm_axes = o->options.norms_given ? o->options.norm_axes : shared,
                      .shard_optimizer = o->options.shard_optimizer},
     };
@@ -52,6 +52,12 @@ static cvy_plan_options describe_plan(const cvy_pricing *pricing, int64_t rank)
 /* How many times as long what is beside the compute stream takes there, and computing beside it. */
 static double slow_exchange(const cvy_oracle *o) { return fmax(o->machine->execution.exchange_slowdown, 1.0); }
 static double slow_compute(const cvy_oracle *o) { return fmax(o->machine->execution.compute_slowdown, 1.0); }
+
+/* Whether a step goes on while kernels run; on machines without overlap what a run does beside takes their time. */
+static bool is_beside(const cvy_oracle *o, const cvy_step *step)
+{
+    return step->stream != CVY_STREAM_MAIN && (step->stream != CVY_STREAM_GRADIENTS || o->machine->execution.overlap);
+}
 
 /*
  * The schedule as the simulator takes it; its dependencies are the schedule's. What passes between stages takes no time
@@ -71,10 +77,11 @@ static cvy_status describe_simulation(cvy_oracle *o, const cvy_schedule *s, cvy_
     }
     for (int i = 0; i < s->steps; i++) {
         const cvy_step *step = &s->step[i];
-        double slow = step->stream != CVY_STREAM_MAIN ? slow_exchange(o) : 1.0;
-        streams = step->stream >= streams ? step->stream + 1 : streams;
-        o->sim_step[i] = (cvy_sim_step){.duration_s = cvy_step_passes_stage(s, step) ? 0.0 : step->estimate_s * slow,
-                                        .stream = step->stream,
+        const bool beside = is_beside(o, step);
+        streams = beside && step->stream >= streams ? step->stream + 1 : streams;
+        o->sim_step[i] = (cvy_sim_step){.duration_s = cvy_step_passes_stage(s, step) ? 0.0
+                                                      : step->estimate_s * (beside ? slow_exchange(o) : 1.0),
+                                        .stream = beside ? step->stream : CVY_STREAM_MAIN,
                                         .join = -1,
                                         .first_dependency = step->first_dependency,
                                         .dependencies = step->dependencies};
@@ -126,12 +133,13 @@ static void find_ready(const cvy_schedule *s, int ready[2])
 }
 
 /* Add what sticks out of a step to its micro-batch of a stage. */
-static void add_to_stage(const cvy_schedule *s, int index, double seconds, const int ready[2], cvy_priced_rank *rank)
+static void add_to_stage(const cvy_schedule *s, int index, bool beside, double seconds, const int ready[2],
+                         cvy_priced_rank *rank)
 {
     const cvy_step *step = &s->step[index];
     int which = step->micro_batch > 0, last = s->micro_batches > 1;
     bool ends = cvy_step_ends_iteration(step), sums = cvy_step_sums_gradient(s, step);
-    if (ends && step->stream == CVY_STREAM_MAIN && index <= ready[last] && ready[last] < s->steps) {
+    if (ends && !beside && index <= ready[last] && ready[last] < s->steps) {
         rank->last_s += seconds * rank->times[index];
     } else if (ends) {
         rank->update_s += seconds * rank->times[index];
@@ -159,7 +167,7 @@ static void attribute(const cvy_oracle *o, const cvy_schedule *s, const cvy_simu
     find_ready(s, ready);
     for (int i = 0; i < s->steps; i++) {
         double seconds = run->end_s[i] - run->start_s[i], times = rank->times[i];
-        if (s->step[i].stream != CVY_STREAM_MAIN && seconds > 0.0) {
+        if (is_beside(o, &s->step[i]) && seconds > 0.0) {
             double out = find_uncovered(s, run, &at, run->start_s[i], run->end_s[i]);
             rank->hidden_s += (seconds - out) * times;
             seconds = out / slow_exchange(o);
@@ -167,7 +175,7 @@ static void attribute(const cvy_oracle *o, const cvy_schedule *s, const cvy_simu
         }
         rank->part_s[s->step[i].phase] += seconds * times;
         rank->error_s += seconds * times * s->step[i].estimate_error;
-        add_to_stage(s, i, seconds, ready, rank);
+        add_to_stage(s, i, is_beside(o, &s->step[i]), seconds, ready, rank);
         given += seconds;
     }
     rank->part_s[CVY_TIME_WAIT] += fmax(run->makespan_s - wasted - given, 0.0);

@@ -164,11 +164,16 @@ done:
     return status;
 }
 
-cvy_status cvy_session_peak_memory(const cvy_session *session, int64_t *bytes_out)
+static double find_own_kibibytes(void)
 {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    double kibibytes = (double)usage.ru_maxrss;
+    return (double)usage.ru_maxrss;
+}
+
+cvy_status cvy_session_peak_memory(const cvy_session *session, int64_t *bytes_out)
+{
+    double kibibytes = find_own_kibibytes();
     CVY_TRY(cvy_comm_all_reduce(session->comm, &kibibytes, 1, CVY_F64, CVY_REDUCE_MAX));
     *bytes_out = (int64_t)kibibytes * 1024;
     return CVY_OK;
@@ -190,4 +195,74 @@ cvy_status cvy_session_profile(const cvy_session *session, unsigned schedules, c
     *row_out = t.row;
     *rows_out = t.rows;
     return CVY_OK;
+}
+
+/* ---- one rank beside the other ---- */
+
+/* Two figures of this rank, then its seconds of each row. */
+enum { RANK_FIGURES = 2 };
+
+static cvy_status describe_own(const cvy_session *session, unsigned schedules, const cvy_profile_row *row, int rows,
+                               double *figures)
+{
+    table t = {.rows = 0};
+    CVY_TRY(sum_own(session, schedules, NULL, &t));
+    figures[1] = find_own_kibibytes();
+    for (int i = 0; i < rows; i++) {
+        for (int k = 0; k < t.rows; k++) {
+            figures[RANK_FIGURES + i] += strcmp(t.row[k].name, row[i].name) == 0 ? t.row[k].seconds : 0.0;
+        }
+    }
+    cvy_free(t.row);
+    return CVY_OK;
+}
+
+/* Give each rank its part of what was gathered. @return NULL without memory */
+static cvy_rank_result *divide_ranks(const double *all, int ranks, int rows)
+{
+    const size_t each = RANK_FIGURES + (size_t)rows;
+    cvy_rank_result *rank = cvy_calloc((size_t)ranks, sizeof *rank);
+    double *seconds = cvy_calloc((size_t)ranks * (size_t)rows + 1, sizeof *seconds);
+    for (int i = 0; rank && seconds && i < ranks; i++) {
+        const double *own = all + (size_t)i * each;
+        rank[i] = (cvy_rank_result){own[0], (int64_t)own[1] * 1024, seconds + (size_t)i * (size_t)rows};
+        memcpy(rank[i].seconds, own + RANK_FIGURES, (size_t)rows * sizeof *seconds);
+    }
+    if (!rank || !seconds) {
+        cvy_free(seconds);
+        cvy_free(rank);
+        return NULL;
+    }
+    return rank;
+}
+
+cvy_status cvy_session_profile_ranks(const cvy_session *session, unsigned schedules, const cvy_profile_row *row,
+                                     int rows, double iteration_s, cvy_rank_result **rank_out)
+{
+    const int ranks = cvy_comm_ranks(session->comm);
+    const size_t each = RANK_FIGURES + (size_t)rows;
+    cvy_rank_result *rank = NULL;
+    double *own = cvy_calloc(each, sizeof *own), *all = cvy_calloc((size_t)ranks * each, sizeof *all);
+    cvy_status status = own && all ? describe_own(session, schedules, row, rows, own) : CVY_ERR_MEMORY;
+    CVY_TRY_GOTO(status, done, cvy_comm_agree(session->comm, status));
+    own[0] = iteration_s;
+    CVY_TRY_GOTO(status, done, cvy_comm_gather_bytes(session->comm, own, (int64_t)(each * sizeof *own), all));
+    rank = divide_ranks(all, ranks, rows);
+    CVY_TRY_GOTO(status, done, cvy_comm_agree(session->comm, rank ? CVY_OK : CVY_ERR_MEMORY));
+    *rank_out = rank;
+    rank = NULL;
+done:
+    cvy_rank_results_destroy(&rank);
+    cvy_free(own);
+    cvy_free(all);
+    return status;
+}
+
+void cvy_rank_results_destroy(cvy_rank_result **rank)
+{
+    if (*rank) {
+        cvy_free((*rank)->seconds);
+        cvy_free(*rank);
+        *rank = NULL;
+    }
 }

@@ -90,4 +90,17 @@ cvy_status cvy_session_peak_memory(const cvy_session *session, int64_t *bytes_ou
 cvy_status cvy_session_profile(const cvy_session *session, unsigned schedules, const double *floor_s,
                                cvy_profile_row **row_out, int *rows_out);
 
+/**
+ * Tell the ranks apart: what each took of the rows of cvy_session_profile(). Collective.
+ *
+ * @param[in]  schedules   of the rows
+ * @param[in]  iteration_s of this rank
+ * @param[out] rank_out    one for each rank, released with cvy_rank_results_destroy(); untouched on failure
+ */
+cvy_status cvy_session_profile_ranks(const cvy_session *session, unsigned schedules, const cvy_profile_row *row,
+                                     int rows, double iteration_s, cvy_rank_result **rank_out);
+
+/** Release; NULL is fine. */
+void cvy_rank_results_destroy(cvy_rank_result **rank);
+
 #endif

@@ -232,5 +232,6 @@ cvy_status cvy_train(const cvy_model *model, const cvy_train_options *options, c
 void cvy_train_result_clear(cvy_train_result *result)
 {
     cvy_free(result->row);
+    cvy_rank_results_destroy(&result->rank);
     *result = (cvy_train_result){0};
 }

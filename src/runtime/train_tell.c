@@ -141,5 +141,8 @@ cvy_status cvy_training_fill_result(cvy_training *t)
     r->threads = t->session.threads;
     CVY_TRY(cvy_session_peak_memory(&t->session, &r->peak_memory_bytes));
     unsigned schedules = 1u << CVY_SCHEDULE_TRAIN | 1u << CVY_SCHEDULE_TRAIN_TAIL | 1u << CVY_SCHEDULE_EVALUATE;
-    return cvy_session_profile(&t->session, schedules, NULL, &r->row, &r->rows);
+    CVY_TRY(cvy_session_profile(&t->session, schedules, NULL, &r->row, &r->rows));
+    CVY_TRY(cvy_session_profile_ranks(&t->session, schedules, r->row, r->rows, r->iteration_s, &r->rank));
+    r->ranks = cvy_comm_ranks(t->session.comm);
+    return CVY_OK;
 }

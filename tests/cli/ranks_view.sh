@@ -76,6 +76,30 @@ import json
 names = {event["name"] for event in json.load(open("trace.json"))}
 assert "gradient_exchange" in names and "conv2 halo" in names, sorted(names)' || fail "communication has other names"
 
+# A run tells its ranks apart: of a pipeline the loss is on the second alone, and each has predictions of its own stage.
+expect 0 $launch train lenet5 --data digits --train-samples 64 --test-samples 16 --batch 16 --steps 3 --threads 1 \
+    --layout rule --strategy stage=2 --machine ./plain.yaml --out stages
+expect 0 "$convoy" compare stages --json
+python3 - <<'PY' || fail "a run does not tell its ranks apart"
+import json
+answer = json.load(open("out"))
+ranks = [{step["step"]: step for step in rank["steps"]} for rank in answer["by_rank"]]
+assert len(ranks) == 2 and "softmax-cross-entropy forward" not in ranks[0], ranks
+assert ranks[1]["softmax-cross-entropy forward"]["measured_s"] > 0, ranks[1]
+rows = {step["step"]: step for step in answer["steps"]}
+for name, row in rows.items():
+    own = [rank[name]["measured_s"] for rank in ranks if name in rank]
+    assert abs(max(own) - row["measured_s"]) <= 1e-6 * max(own), (name, own, row)
+# By hand: the convolutions, all of which the first stage has, as above, a flop a nanosecond; with one evaluation, of a
+# batch, they are called four times in three iterations.
+flop = 16 * (20 * 24 * 24 * (2 * 25 + 1) + 50 * 8 * 8 * (2 * 20 * 25 + 1))
+forward = ranks[0]["convolution forward"]["predicted_s"]
+assert abs(forward / (flop * 1e-9 * 4 / 3) - 1) < 1e-3, (forward, flop)
+assert max(r["peak_memory_bytes"] for r in answer["by_rank"]) == answer["memory"]["measured_bytes"], answer["by_rank"]
+PY
+expect 0 "$convoy" compare stages --all
+has out "rank 1, an iteration's"
+
 # A machine that has too few devices is told before the run; what cannot be cut so is, too.
 expect 2 $launch bench lenet5 --batch 8 --threads 1 --log-view --machine cpu-2core
 has err "error: 2 ranks: machine cpu-2core has 1 device"

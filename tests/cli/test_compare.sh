@@ -121,6 +121,33 @@ assert abs(answer["iteration"]["accuracy"] - 0.8) < 1e-9 and abs(answer["iterati
 assert abs(answer["excess_s"] - 0.001) < 1e-9 and abs(answer["lack_s"] - 0.01) < 1e-9, answer
 assert [step["predicted_s"] for step in answer["steps"]][2] is None, answer
 END
+# Ranks apart. By hand, ms an iteration: rank 0 is said 10 and 5, and took 16.7 and 4; rank 1 took 20 and 3.67.
+mkdir apart
+rank0='{"iteration_s":0.024,"peak_memory_bytes":90000000,"seconds":[0.05,0.012,0.003],"predicted_s":[0.03,0.015,0]}'
+rank1='{"iteration_s":0.025,"peak_memory_bytes":100000000,"seconds":[0.06,0.011,0],"predicted_s":[0.03,0.015,0]}'
+sed "s/\(\"least_s\":0.003}\]\)}/\1,\"ranks\":[$rank0,$rank1]}/" begun/profile.json >apart/profile.json
+expect 0 "$convoy" compare apart
+has out "    0      24 ms      15 ms    20.7 ms   -27.4 %       1 ms    6.67 ms     90 MB   +22.2 %"
+has out "    1      25 ms      15 ms    23.7 ms   -36.6 %    1.33 ms      10 ms    100 MB   +10.0 %"
+grep -q "rank 1, an iteration's" out && fail "kinds of each rank unasked"
+expect 0 "$convoy" compare apart --all
+[ "$(grep -c "rank [01], an iteration's" out)" -eq 2 ] || fail "no kinds of each rank: $(cat out)"
+has out "convolution forward                            10 ms     16.7 ms   -40.0 %"
+awk 'length > 100 { bad = 1 } END { exit bad }' out || fail "lines of ranks are too wide"
+expect 0 "$convoy" compare apart --json
+check "the JSON of ranks" <<'END'
+import json
+first, second = json.load(open("out"))["by_rank"]
+assert second["rank"] == 1 and second["peak_memory_bytes"] == 100000000 and second["iteration_s"] == 0.025, second
+assert abs(second["lack_s"] - 0.01) < 1e-9 and abs(second["excess_s"] - 0.004 / 3) < 1e-9, second
+assert abs(first["unpredicted_s"] - 0.001) < 1e-9 and len(first["steps"]) == 3 and len(second["steps"]) == 2, first
+END
+for damage in 's/\[0.05,0.012,/[0.05,/' 's/0.05,0.012/0.05,-1/' 's/"iteration_s":0.024/"iteration_s":"x"/' \
+    's/,{"iteration_s":0.025,"peak.*\]}\]/]/'; do
+    mkdir -p damaged
+    sed "$damage" apart/profile.json >damaged/profile.json
+    says 2 "damaged/profile.json:" "$convoy" compare damaged
+done
 for damage in 's/"calls":6/"calls":-6/' 's/"seconds":0.06/"seconds":"long"/' 's/"schema":1/"schema":2/' \
     's/"steps"/"step"/' 's/"ranks":2,"threads/"ranks":0,"threads/' 's/}}$/}/'; do
     mkdir -p damaged
