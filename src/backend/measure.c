@@ -61,18 +61,23 @@ static void go_through(unsigned char *memory, size_t bytes)
     }
 }
 
+#ifdef __x86_64__
+__attribute__((target("clflushopt"))) static void flush_lines(const char *memory, int64_t bytes)
+{
+    for (int64_t at = 0; at < bytes; at += CACHE_LINE) {
+        __builtin_ia32_clflushopt(memory + at);
+    }
+    __builtin_ia32_sfence();
+}
+#endif
+
 /* Throw what a kernel works on out of the caches. Where no instruction does, what lies between has to. */
 static void throw_out(const cvy_kernel *kernel, void *const *operand)
 {
 #ifdef __x86_64__
-    for (int i = 0; i < kernel->op.operands; i++) {
-        const char *memory = operand[i];
-        int64_t bytes = cvy_tensor_bytes(&kernel->op.operand[i].tensor);
-        for (int64_t at = 0; at < bytes; at += CACHE_LINE) {
-            __builtin_ia32_clflush(memory + at);
-        }
+    for (int i = 0; i < kernel->op.operands && __builtin_cpu_supports("clflushopt"); i++) {
+        flush_lines(operand[i], cvy_tensor_bytes(&kernel->op.operand[i].tensor));
     }
-    __builtin_ia32_mfence();
 #else
     (void)kernel;
     (void)operand;
