@@ -8,7 +8,7 @@
 #include "calibrate/shapes_internal.h"
 #include "plan/layout.h"
 
-enum { TRIES = 1000 };
+enum { TRIES = 1000, CONVOLUTION_FLOP = 4 }; /* convolutions may have so many times the flop of others */
 
 const cvy_shape_family *cvy_shape_family_get(int i)
 {
@@ -116,8 +116,9 @@ static bool keeps_limits(const cvy_shape_family *family, const cvy_drawn_shape *
         }
         double bytes = cvy_op_bytes(&op);
         bool small = pass == CVY_PASS_COMMIT; /* a few numbers a channel, whatever the map */
+        double most_flop = limits->most_flop * (cvy_op_convolves(op.kind) ? CONVOLUTION_FLOP : 1);
         if ((bytes < limits->least_bytes && !small) || bytes > limits->most_bytes ||
-            cvy_op_flop(&op) > limits->most_flop) {
+            cvy_op_flop(&op) > most_flop) {
             return false;
         }
     }

@@ -12,7 +12,7 @@
 typedef struct cvy_shape_limits {
     int block;                       /**< channels in a block of formats: 8 or 16 */
     double least_bytes, most_bytes;  /**< of all its operands together */
-    double most_flop;
+    double most_flop;                /**< convolutions, where most of the time goes, four times as many */
 } cvy_shape_limits;
 
 /** A shape, from which the ops of all passes of a family are made. */

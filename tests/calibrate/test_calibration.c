@@ -82,7 +82,7 @@ static void test_the_file_has_the_constants_of_the_law(void **state)
     assert_true(machine->device.peak_flop_per_s[CVY_PRECISION_FP32] == 100e9 && machine->device.memory_Bps == 10e9);
     assert_true(machine->device.launch_s == 10e-6 && machine->device.memory_bytes == (int64_t)32 << 30);
     assert_share(find_rule(machine, CVY_KERNEL_WINOGRAD_CONVOLUTION, CVY_PASS_FORWARD)->peak, 0.5);
-    /* A relu has 8 bytes for each flop, whatever its shape: which of the two limits it cannot be told, their roof can. */
+    /* A relu has 8 bytes for each flop, whatever its shape: which of the two is its limit cannot be told. */
     const cvy_efficiency *relu = find_rule(machine, CVY_OP_RELU, CVY_PASS_FORWARD);
     assert_share(fmin(relu->bandwidth, 80.0 * relu->peak), 0.8);
     assert_share(find_rule(machine, CVY_OP_SGD, CVY_PASS_UPDATE)->bandwidth, 0.8);

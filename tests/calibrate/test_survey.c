@@ -23,7 +23,7 @@ static void survey_fake(fake_machine *machine, int rounds, double budget_s, cvy_
     cvy_journal_close(&options.journal);
 }
 
-/* Two rounds measure twice as many shapes as each family has in one, in all of their passes; passes of a shape share its number. */
+/* Two rounds measure twice what a family has in one, in all of its passes; passes of a shape share its number. */
 static void test_each_round_has_a_shape_of_each_family(void **state)
 {
     (void)state;
