@@ -11,8 +11,8 @@
 #include "base/text.h"
 #include "comm/comm_internal.h"
 
-enum { POLL_NS = 1000000, NAMED_RANKS = 8, LATEST_TURN = 5 };
-static const double turn_s = 1;  /* that a rank waits longer than the one before it: the first names who is late */
+enum { POLL_NS = 1000000, NAMED_RANKS = 8, LATEST_TURN = 3 };
+static const double turn_s = 3;  /* that a rank waits longer than the one before it: the first names who is late */
 static const double pause_s = 0.1; /* a longer one was a stop of this process, which is to blame nobody */
 
 /* Wait for one transfer, as long as there is time left. */
