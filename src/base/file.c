@@ -205,6 +205,15 @@ cvy_status cvy_file_write(const char *path, const void *data, size_t bytes, cvy_
     return result;
 }
 
+cvy_status cvy_file_write_text(const char *path, cvy_text *text, cvy_status status)
+{
+    size_t bytes = text->length;
+    char *data = cvy_text_take(text);
+    status = data ? cvy_file_write(path, data, bytes, status) : CVY_ERR_MEMORY;
+    cvy_free(data);
+    return status;
+}
+
 cvy_status cvy_file_check_writable(const char *path, cvy_status status)
 {
     struct stat info;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 /**
  * Read a regular file whole. A zero byte stands behind the last.
@@ -21,6 +22,9 @@ cvy_status cvy_file_check_writable(const char *path, cvy_status status);
 
 /** Write a file aside (PATH.tmp), sync it, rename it over @p path and sync the folder. */
 cvy_status cvy_file_write(const char *path, const void *data, size_t bytes, cvy_status status);
+
+/** As cvy_file_write(), a text, which is taken and empty then. @retval CVY_ERR_MEMORY it ran out of memory */
+cvy_status cvy_file_write_text(const char *path, cvy_text *text, cvy_status status);
 
 /** Rename a file that was written and synced aside over @p path, and sync the folder. */
 cvy_status cvy_file_replace(const char *aside, const char *path, cvy_status status);

@@ -146,10 +146,7 @@ static cvy_status put_machine(const cvy_calibration *c, const char *path, const 
         cvy_text_add(&text, "# Noise: %s.\n", noise);
     }
     cvy_machine_print(m, &text);
-    char *data = cvy_text_take(&text);
-    cvy_status status = data ? cvy_file_write(path, data, strlen(data), CVY_ERR_IO) : CVY_ERR_MEMORY;
-    cvy_free(data);
-    return status;
+    return cvy_file_write_text(path, &text, CVY_ERR_IO);
 }
 
 cvy_status cvy_calibration_save(const cvy_calibration *calibration, const char *path)

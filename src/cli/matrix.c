@@ -153,7 +153,7 @@ static void summarise(cli_matrix_row *row)
 typedef struct advance {
     cli_progress progress;
     double begun_s;
-    int64_t done, count; /* runs of this session, and all that it has to make */
+    int64_t done, count; /* runs of this call, and all that it has to make */
 } advance;
 
 static void show(advance *a)

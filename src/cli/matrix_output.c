@@ -118,12 +118,5 @@ cvy_status cli_matrix_write_csv(const cli_matrix *m, const char *path)
             add_row(m, &m->row[i], &text);
         }
     }
-    size_t bytes = text.length;
-    char *data = cvy_text_take(&text);
-    if (!data) {
-        return CVY_ERR_MEMORY;
-    }
-    cvy_status status = cvy_file_write(path, data, bytes, CVY_ERR_IO);
-    cvy_free(data);
-    return status;
+    return cvy_file_write_text(path, &text, CVY_ERR_IO);
 }

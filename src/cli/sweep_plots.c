@@ -22,14 +22,7 @@ static cvy_status write_one(const cvy_sweep_charts *charts, const char *path)
         document[i] = charts->chart[i].svg;
     }
     cvy_chart_join(document, charts->count, &svg);
-    size_t bytes = svg.length;
-    char *data = cvy_text_take(&svg);
-    if (!data) {
-        return CVY_ERR_MEMORY;
-    }
-    cvy_status status = cvy_file_write(path, data, bytes, CVY_ERR_IO);
-    cvy_free(data);
-    return status;
+    return cvy_file_write_text(path, &svg, CVY_ERR_IO);
 }
 
 static cvy_status write_each(const cvy_sweep_charts *charts, const char *folder)

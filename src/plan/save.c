@@ -165,11 +165,7 @@ static cvy_status finish(cvy_text *text, const cvy_model *model, const cvy_plan_
         cvy_text_add(text, "block: %d\n", decided->block);
         print_formats(text, model, decided->formats);
     }
-    size_t bytes = text->length;
-    char *yaml = cvy_text_take(text);
-    cvy_status status = yaml ? cvy_file_write(path, yaml, bytes, CVY_ERR_IO) : CVY_ERR_MEMORY;
-    cvy_free(yaml);
-    return status;
+    return cvy_file_write_text(path, text, CVY_ERR_IO);
 }
 
 cvy_status cvy_plan_file_save(const cvy_plan_decisions *decisions, const cvy_distribution *distribution,

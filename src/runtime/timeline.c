@@ -136,11 +136,7 @@ static cvy_status write_timeline(cvy_timeline *timeline)
         add_slice(&text, &timeline->record[i].slice, origin_s);
     }
     cvy_text_add(&text, "\n]\n");
-    size_t length = text.length;
-    char *words = cvy_text_take(&text);
-    cvy_status status = words ? cvy_file_write(timeline->path, words, length, CVY_ERR_IO) : CVY_ERR_MEMORY;
-    cvy_free(words);
-    return status;
+    return cvy_file_write_text(timeline->path, &text, CVY_ERR_IO);
 }
 
 cvy_status cvy_timeline_close(cvy_timeline **timeline)
