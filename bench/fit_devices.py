@@ -90,9 +90,10 @@ MACHINES = {"K80": ["k80"], "M60": ["m60"], "P100": ["dgx1-p100"], "V100": ["dgx
 PRECISIONS = {"FP32": "fp32", "TF32": "tf32", "AMP-fp16": "fp16"}
 
 # ABCI: seconds a sample of forward, backward and Adam on one V100 under Chainer 7, as the oracle paper's authors
-# profiled them (its code and Fig. 2).
-PROFILES = [("alexnet-2012", 512, 0.000610938), ("vgg16:size=226", 32, 0.008245589),
-            ("resnet50:size=226,version=1", 64, 0.003119502), ("resnet152:size=226,version=1", 64, 0.4744 / 64)]
+# profiled them (its code and Fig. 2). Its nets pool as the model-options of machines/abci.yaml say.
+RESNET, VGG = "size=226,version=1,ceil-mode=yes,pool-padding=0", "size=226,ceil-mode=yes,adaptive-pool=no"
+PROFILES = [("alexnet-2012", 512, 0.000610938), ("vgg16:" + VGG, 32, 0.008245589),
+            ("resnet50:" + RESNET, 64, 0.003119502), ("resnet152:" + RESNET, 64, 0.4744 / 64)]
 
 ORIGINS = {"Convoy": "bench/RESULTS.md", "chainer-7": "the authors' profiles (code; Fig. 2 for ResNet-152)"}
 

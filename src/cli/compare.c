@@ -95,7 +95,12 @@ static void print_rows(const cli_measured *m, const cli_compared *row)
            "measured", "accuracy");
     for (int i = 0; i < rows; i++) {
         if (begins_group(m, i)) {
-            printf("%s on %s\n", cvy_csv_cell(m->csv, i, m->model), cvy_csv_cell(m->csv, i, m->machine));
+            const char *model = cvy_csv_cell(m->csv, i, m->model);
+            printf("%s on %s\n", model, cvy_csv_cell(m->csv, i, m->machine));
+            if (strcmp(model, row[i].as_model) != 0) { /* whose set-up has it so */
+                printf("  there ");
+                cli_print_wrapped(8, row[i].as_model);
+            }
         }
         print_row(m, i, &row[i]);
     }
@@ -129,12 +134,13 @@ static json_t *describe_row(const cli_measured *m, int index, const cli_compared
         json_object_set_new(object, cvy_csv_name(m->csv, i), describe_cell(m, index, i));
     }
     json_t *figures = json_pack(
-        "{s:I, s:I, s:s, s:o, s:o, s:o, s:b, s:b, s:o, s:b, s:s}", "ranks", (json_int_t)row->ranks, "global_batch",
+        "{s:I, s:I, s:s, s:o, s:o, s:o, s:b, s:b, s:o, s:b, s:s, s:s}", "ranks", (json_int_t)row->ranks, "global_batch",
         (json_int_t)row->batch, "precision", cvy_precision_name(row->precision), "predicted_s",
         row->feasible ? cli_json_number(row->predicted_s) : json_null(), "measured_s",
         cli_json_number(row->measured_s), "accuracy", cli_json_number(row->accuracy), "over_memory", row->over_memory,
         "feasible", row->feasible, "why_not", row->why_not[0] ? json_string(row->why_not) : json_null(),
-        "low_confidence", row->low_confidence, "strategy_family", row->family);
+        "low_confidence", row->low_confidence, "strategy_family", row->family, "predicted_model",
+        row->as_model);
     if (object && figures) {
         json_object_update(object, figures);
     }

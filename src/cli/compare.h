@@ -15,6 +15,7 @@ typedef struct cli_compared {
     bool low_confidence;            /**< it ran on managed memory */
     char family[CVY_STRATEGY_TEXT]; /**< by which accuracies are averaged */
     char why_not[CVY_WHY_TEXT];
+    char as_model[CVY_STRATEGY_TEXT]; /**< what was predicted: the row's model with options of the machine's set-up */
 } cli_compared;
 
 /** What a table of measurements must have; -1 where there is no such column. */

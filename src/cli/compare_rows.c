@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "cli/compare.h"
 
@@ -85,24 +86,35 @@ static cvy_status read_numbers(const cli_measured *m, int row, cli_compared *c)
 typedef struct predictor {
     const cli_measured *measured;
     const char *model_text, *machine_text;
+    char *as_model; /* the model's text with what the machine's set-up adds */
     cvy_model *model;
     cvy_machine *machine;
     cvy_oracle_options oracle;
 } predictor;
 
+static void close_model(predictor *p)
+{
+    cvy_model_destroy(&p->model);
+    cvy_free(p->as_model);
+    p->as_model = NULL;
+}
+
+/* What was measured is the model as the machine's set-up has it. */
 static cvy_status open_row(predictor *p, int row)
 {
     const char *model = cvy_csv_cell(p->measured->csv, row, p->measured->model);
     const char *machine = cvy_csv_cell(p->measured->csv, row, p->measured->machine);
-    if (!p->model || strcmp(p->model_text, model) != 0) {
-        cvy_model_destroy(&p->model);
-        CVY_TRY(cvy_model_open(model, &p->model));
-        p->model_text = model;
-    }
-    if (!p->machine || strcmp(p->machine_text, machine) != 0) {
+    bool other_machine = !p->machine || strcmp(p->machine_text, machine) != 0;
+    if (other_machine) {
         cvy_machine_destroy(&p->machine);
         CVY_TRY(cvy_machine_open(machine, &p->machine));
         p->machine_text = machine;
+    }
+    if (other_machine || !p->model || strcmp(p->model_text, model) != 0) {
+        close_model(p);
+        CVY_TRY(cvy_model_add_options(model, p->machine->execution.model_options, &p->as_model));
+        CVY_TRY(cvy_model_open(p->as_model, &p->model));
+        p->model_text = model;
     }
     return CVY_OK;
 }
@@ -128,6 +140,7 @@ static cvy_status predict_row(predictor *p, int row, cli_compared *c)
     cvy_estimate found;
     CVY_TRY(read_numbers(p->measured, row, c));
     CVY_TRY(open_row(p, row));
+    snprintf(c->as_model, sizeof c->as_model, "%s", p->as_model);
     cvy_strategy_find_space(&p->model->layer[0].output, space);
     CVY_TRY(cvy_strategy_parse(cvy_csv_cell(p->measured->csv, row, p->measured->strategy), c->ranks, space, &strategy));
     CVY_REQUIRE(!strategy.automatic, CVY_ERR_INPUT, "strategy: found 'auto', expected the one that was measured");
@@ -155,7 +168,7 @@ cvy_status cli_measured_predict(const cli_measured *measured, const cli_options 
             status = cvy_fail_within(status, "%s:%d", measured->csv->file, measured->csv->line[row + 1]);
         }
     }
-    cvy_model_destroy(&p.model);
+    close_model(&p);
     cvy_machine_destroy(&p.machine);
     return status;
 }

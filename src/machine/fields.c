@@ -223,6 +223,8 @@ static const cvy_machine_field execution_fields[] = {
      .help = "name and version of the framework"},
     {.key = "release", .type = CVY_MACHINE_TEXT, .offset = offsetof(cvy_execution, release),
      .help = "the release of the software that runs, as efficiencies name it"},
+    {.key = "model-options", .type = CVY_MACHINE_TEXT, .offset = offsetof(cvy_execution, model_options),
+     .help = "options of the zoo's models that make them those which the set-up was measured with"},
     {.key = "fuse", .type = CVY_MACHINE_CHOICE, .offset = offsetof(cvy_execution, fuse), .names = &fusings,
      .help = "what the framework makes one kernel of: relu or none"},
     {.key = "overlap", .type = CVY_MACHINE_FLAG, .offset = offsetof(cvy_execution, overlap),

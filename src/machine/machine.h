@@ -171,6 +171,7 @@ typedef struct cvy_nccl {
 typedef struct cvy_execution {
     const char *framework;          /**< name and version; NULL where none is given */
     const char *release;            /**< of the software: which efficiencies hold; NULL: those of any */
+    const char *model_options;      /**< how the framework's own nets differ from the zoo's, as its options; NULL */
     int fuse;                       /**< cvy_fusing */
     bool overlap;                   /**< gradients are exchanged while backward runs */
     int64_t bucket_bytes;           /**< gradients of one exchange; 0: all in one */

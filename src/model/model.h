@@ -116,6 +116,18 @@ typedef struct cvy_zoo_entry {
 /** The i-th model of the zoo; NULL past the last. */
 const cvy_zoo_entry *cvy_zoo_get(int i);
 
+/**
+ * Write a model as cvy_model_open() takes it with options that it does not say: those of @p defaults whose key the
+ * model of the zoo has and @p text does not give. A file says all by itself and stays as it is, as does what is no
+ * model, for cvy_model_open() to word.
+ *
+ * @param[in]  defaults   "key=value,key=value", as options of zoo models; NULL: none
+ * @param[out] text_out   released with cvy_free(); untouched on failure
+ * @retval CVY_ERR_INPUT  @p defaults is not of that form, or no model of the zoo has one of its keys
+ * @retval CVY_ERR_MEMORY memory is exhausted
+ */
+cvy_status cvy_model_add_options(const char *text, const char *defaults, char **text_out);
+
 /** Read a model file. See docs/models.md. @retval CVY_ERR_INPUT with file and line */
 cvy_status cvy_model_load_yaml(const char *path, cvy_model **model_out);
 

@@ -40,12 +40,25 @@ static cvy_status fail_unknown(const char *name)
     return status;
 }
 
-static cvy_status find_entry(const char *text, size_t length, const cvy_zoo_entry **entry_out)
+/* The entry that a text names, with or without options. */
+static const cvy_zoo_entry *find_entry(const char *text)
 {
-    for (int i = 0; (*entry_out = cvy_zoo_get(i)); i++) {
-        if (strlen((*entry_out)->name) == length && strncmp((*entry_out)->name, text, length) == 0) {
-            return CVY_OK;
+    size_t length = strcspn(text, ":");
+    const cvy_zoo_entry *entry;
+    for (int i = 0; (entry = cvy_zoo_get(i)); i++) {
+        if (strlen(entry->name) == length && strncmp(entry->name, text, length) == 0) {
+            break;
         }
+    }
+    return entry;
+}
+
+static cvy_status need_entry(const char *text, const cvy_zoo_entry **entry_out)
+{
+    size_t length = strcspn(text, ":");
+    *entry_out = find_entry(text);
+    if (*entry_out) {
+        return CVY_OK;
     }
     char *name = cvy_calloc(length + 1, 1);
     if (!name) {
@@ -106,7 +119,7 @@ static cvy_status open_zoo(const char *text, cvy_model **model_out)
 {
     const char *colon = strchr(text, ':');
     const cvy_zoo_entry *entry;
-    CVY_TRY(find_entry(text, colon ? (size_t)(colon - text) : strlen(text), &entry));
+    CVY_TRY(need_entry(text, &entry));
     void *options = cvy_calloc(1, entry->options_bytes);
     if (!options) {
         return CVY_ERR_MEMORY;
@@ -119,8 +132,73 @@ static cvy_status open_zoo(const char *text, cvy_model **model_out)
     return status == CVY_OK ? status : cvy_fail_within(status, "%s", entry->name);
 }
 
+static bool is_file(const char *text) { return strchr(text, '/') || ends_in(text, ".yaml") || ends_in(text, ".yml"); }
+
 cvy_status cvy_model_open(const char *text, cvy_model **model_out)
 {
-    bool file = strchr(text, '/') || ends_in(text, ".yaml") || ends_in(text, ".yml");
-    return file ? cvy_model_load_yaml(text, model_out) : open_zoo(text, model_out);
+    return is_file(text) ? cvy_model_load_yaml(text, model_out) : open_zoo(text, model_out);
+}
+
+/* ---- options that a text does not say ---- */
+
+static bool has_option(const cvy_zoo_entry *entry, const char *key, size_t length)
+{
+    for (const cvy_field *field = entry->fields; field->name; field++) {
+        if (strlen(field->name) == length && strncmp(field->name, key, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the zoo knows the option at all: a word that no model takes is a slip. */
+static cvy_status check_option(const char *option, size_t key, size_t length)
+{
+    const cvy_zoo_entry *entry;
+    int i = 0;
+    while ((entry = cvy_zoo_get(i)) && !has_option(entry, option, key)) {
+        i++;
+    }
+    CVY_REQUIRE(entry && key < length, CVY_ERR_INPUT, "options of models: found '%.*s', expected key=value of an "
+                "option of some model of the zoo", (int)(length < CVY_WORD_TEXT ? length : CVY_WORD_TEXT), option);
+    return CVY_OK;
+}
+
+/* Whether options say a key; values in lists hold no '='. */
+static bool says(const char *options, const char *key, size_t length)
+{
+    for (const char *at = options; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        if (strncmp(at, key, length) == 0 && at[length] == '=') {
+            return true;
+        }
+    }
+    return false;
+}
+
+cvy_status cvy_model_add_options(const char *text, const char *defaults, char **text_out)
+{
+    const cvy_zoo_entry *entry = is_file(text) ? NULL : find_entry(text);
+    const char *colon = strchr(text, ':');
+    bool first = !colon;
+    cvy_text named = {0};
+    cvy_text_add(&named, "%s", text);
+    for (const char *at = defaults; at;) {
+        size_t length = strcspn(at, ","), key = strcspn(at, "=,");
+        cvy_status status = check_option(at, key, length);
+        if (status != CVY_OK) {
+            cvy_text_destroy(&named);
+            return status;
+        }
+        if (entry && has_option(entry, at, key) && !says(colon ? colon + 1 : NULL, at, key)) {
+            cvy_text_add(&named, "%c%.*s", first ? ':' : ',', (int)length, at);
+            first = false;
+        }
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    char *taken = cvy_text_take(&named);
+    if (!taken) {
+        return CVY_ERR_MEMORY;
+    }
+    *text_out = taken;
+    return CVY_OK;
 }

@@ -96,7 +96,7 @@
  *                 none: a share of space within the rows that a window needs, and the other way round.
  * With `winograd` a CONVOLUTION is the same sum by other arithmetic, Winograd's minimal filtering (Lavin and Gray,
  * arXiv:1509.09308): fewer products, and rounding errors a few times larger. It is an order, not a hint: a
- * backend that has no such kernel refuses the op, and `ref` and `cpu` have none.
+ * backend that has no such kernel refuses the op; `ref` has none, `cpu` some for windows of 5x5.
  * With `relu` y is max(., 0) of what is said above, and NaN stays NaN: forward of CONVOLUTION, DENSE and ADD; FORWARD,
  * INFERENCE and NORMALISE of BATCH_NORM; FORWARD, INFERENCE of POOL_MAX. Of numbers below 0 a convolution or a dense
  * layer may leave a trace, 1e-19 of them, not 0.

@@ -97,7 +97,7 @@ static void price_updates(cvy_bound *bound)
     for (int i = 0; i < bound->kernels; i++) {
         cvy_bound_kernel *kernel = &bound->kernel[i];
         if (kernel->times[CVY_BOUND_UPDATE] > 0.0) {
-            kernel->seconds = cvy_compute_estimate_op(bound->compute, &kernel->op, 1.0, 0.0).seconds;
+            kernel->seconds = cvy_compute_bound_op(bound->compute, &kernel->op, 1.0);
             bound->update_s += kernel->times[CVY_BOUND_UPDATE] * kernel->seconds;
         }
     }
@@ -158,7 +158,7 @@ void cvy_bound_price(cvy_bound *bound, int64_t samples, cvy_bound_seconds *secon
             continue;
         }
         set_samples(kernel, samples);
-        kernel->seconds = cvy_compute_estimate_op(bound->compute, &kernel->op, kernel->slices, 0.0).seconds;
+        kernel->seconds = cvy_compute_bound_op(bound->compute, &kernel->op, kernel->slices);
         for (int set = 0; set < CVY_BOUND_UPDATE; set++) {
             seconds->set_s[set] += kernel->times[set] * kernel->seconds;
         }

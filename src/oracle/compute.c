@@ -4,6 +4,7 @@
  */
 #include "oracle/compute.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -251,16 +252,21 @@ static cvy_prediction ask_predictor(const cvy_predictor *predictor, const cvy_op
     return far.seconds > near.seconds ? far : near;
 }
 
-/* A measured time, moved from the distance at which it was measured as the predictor says, where there is one. */
-static double move_time(const cvy_predictor *predictor, const cvy_op *op, double flop, double bytes,
-                        const cvy_kernel_time *time, double distance_bytes)
+/*
+ * A measured time, moved from the distance at which it was measured as the predictor says, where there is one, and from
+ * the device on which it was.
+ */
+static double move_time(const cvy_compute *compute, const cvy_kernel_entry *entry, const cvy_op *op,
+                        double distance_bytes)
 {
-    double from_bytes = larger(time->distance_bytes, bytes), to_bytes = larger(distance_bytes, bytes);
-    if (!predictor || from_bytes == to_bytes) {
-        return time->seconds;
+    const cvy_predictor *predictor = compute->predictor_of[cvy_op_kernel(op)][op->pass];
+    double flop = cvy_op_flop(op), bytes = cvy_compute_op_bytes(compute, op), seconds = entry->time.seconds;
+    double from_bytes = larger(entry->time.distance_bytes, bytes), to_bytes = larger(distance_bytes, bytes);
+    if (predictor && from_bytes != to_bytes) {
+        seconds *= ask_predictor(predictor, op, flop, bytes, to_bytes).seconds /
+                   ask_predictor(predictor, op, flop, bytes, from_bytes).seconds;
     }
-    return time->seconds * ask_predictor(predictor, op, flop, bytes, to_bytes).seconds /
-           ask_predictor(predictor, op, flop, bytes, from_bytes).seconds;
+    return scale_time(compute, &entry->roof, seconds, flop, bytes);
 }
 
 cvy_compute_estimate cvy_compute_estimate_op(const cvy_compute *compute, const cvy_op *op, double slices,
@@ -278,8 +284,7 @@ cvy_compute_estimate cvy_compute_estimate_op(const cvy_compute *compute, const c
     if (entry) {
         estimate.source = CVY_COMPUTE_TABLE;
         estimate.error = entry->time.error;
-        double seconds = move_time(predictor, op, flop, bytes, &entry->time, distance_bytes);
-        estimate.seconds = scale_time(compute, &entry->roof, seconds, flop, bytes);
+        estimate.seconds = move_time(compute, entry, op, distance_bytes);
     } else if (predictor) {
         cvy_prediction said = ask_predictor(predictor, op, flop, bytes, distance_bytes);
         estimate.source = CVY_COMPUTE_PREDICTOR;
@@ -292,4 +297,19 @@ cvy_compute_estimate cvy_compute_estimate_op(const cvy_compute *compute, const c
     }
     estimate.seconds *= compute->stretch;
     return estimate;
+}
+
+/* Of any row the predictor's answer is least where operands are nearest; which row is taken depends on the distance. */
+double cvy_compute_bound_op(const cvy_compute *compute, const cvy_op *op, double slices)
+{
+    uint64_t key = compute->table.entries ? cvy_kernel_key(op) : 0;
+    const cvy_kernel_entry *entry = cvy_kernel_table_next(&compute->table, key, NULL);
+    double least_s = HUGE_VAL;
+    if (!entry) {
+        return cvy_compute_estimate_op(compute, op, slices, 0.0).seconds;
+    }
+    for (; entry; entry = cvy_kernel_table_next(&compute->table, key, entry)) {
+        least_s = fmin(least_s, move_time(compute, entry, op, 0.0));
+    }
+    return least_s * compute->stretch;
 }

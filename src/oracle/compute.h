@@ -61,6 +61,12 @@ void cvy_compute_destroy(cvy_compute **compute);
 cvy_compute_estimate cvy_compute_estimate_op(const cvy_compute *compute, const cvy_op *op, double slices,
                                              double distance_bytes);
 
+/**
+ * The least that cvy_compute_estimate_op() says of an op at any distance: by a table the fastest of its rows, whose
+ * measured times need not grow with the distance. Cannot fail.
+ */
+double cvy_compute_bound_op(const cvy_compute *compute, const cvy_op *op, double slices);
+
 /** Whether distances change estimates: where tables or predictors are. Cannot fail. */
 bool cvy_compute_sees_distances(const cvy_compute *compute);
 

@@ -28,6 +28,10 @@ uint64_t cvy_kernel_key(const cvy_op *op);
  */
 cvy_status cvy_kernel_table_load(const char *path, cvy_precision precision, cvy_kernel_table *table);
 
+/** The entry of a key behind @p before, in no order; NULL behind the last. @param[in] before NULL: the first */
+const cvy_kernel_entry *cvy_kernel_table_next(const cvy_kernel_table *table, uint64_t key,
+                                              const cvy_kernel_entry *before);
+
 /** Of the entries of a key the one measured nearest to a distance, by its logarithm; NULL if there is none. */
 const cvy_kernel_entry *cvy_kernel_table_find(const cvy_kernel_table *table, uint64_t key, double distance_bytes);
 

@@ -69,15 +69,28 @@ static double find_gap(double one_bytes, double other_bytes)
     return fabs(log(fmax(one_bytes, 1.0) / fmax(other_bytes, 1.0)));
 }
 
+const cvy_kernel_entry *cvy_kernel_table_next(const cvy_kernel_table *table, uint64_t key,
+                                              const cvy_kernel_entry *before)
+{
+    uint64_t mask = (uint64_t)table->capacity - 1, at = before ? (uint64_t)(before - table->entry) + 1 : key;
+    if (table->capacity == 0) {
+        return NULL;
+    }
+    for (at &= mask; table->entry[at].time.seconds > 0.0; at = (at + 1) & mask) {
+        if (table->entry[at].key == key) {
+            return &table->entry[at];
+        }
+    }
+    return NULL;
+}
+
 const cvy_kernel_entry *cvy_kernel_table_find(const cvy_kernel_table *table, uint64_t key, double distance_bytes)
 {
-    const cvy_kernel_entry *nearest = NULL;
-    uint64_t mask = (uint64_t)table->capacity - 1, at = key & mask;
-    for (; table->capacity > 0 && table->entry[at].time.seconds > 0.0; at = (at + 1) & mask) {
-        const cvy_kernel_entry *entry = &table->entry[at];
-        bool nearer = !nearest || find_gap(entry->time.distance_bytes, distance_bytes) <
-                                      find_gap(nearest->time.distance_bytes, distance_bytes);
-        nearest = entry->key == key && nearer ? entry : nearest;
+    const cvy_kernel_entry *nearest = cvy_kernel_table_next(table, key, NULL), *entry = nearest;
+    while (entry && (entry = cvy_kernel_table_next(table, key, entry))) {
+        bool nearer = find_gap(entry->time.distance_bytes, distance_bytes) <
+                      find_gap(nearest->time.distance_bytes, distance_bytes);
+        nearest = nearer ? entry : nearest;
     }
     return nearest;
 }

@@ -70,7 +70,8 @@ typedef struct cvy_estimate {
     char why_not[CVY_WHY_TEXT];    /**< why it is not feasible, or what does not fit; empty else */
     double iteration_s;
     double images_per_s;
-    double error_relative;         /**< what the sources of the times say of themselves */
+    double error_relative;         /**< half of the bar in which nine of ten measurements lie, by `iteration_s`: from
+                                        what sources say of their errors, and the device's spread */
     double part_s[CVY_TIME_PARTS]; /**< of a communication that runs beside a computation: what sticks out */
     double exposed_communication_s; /**< of halos, redistributions and gradients: sum of those parts */
     double hidden_communication_s;  /**< what runs beside computation */

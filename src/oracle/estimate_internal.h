@@ -26,6 +26,10 @@ struct cvy_oracle {
     int burst_steps;
     double *distance;       /* of each step; see cvy_schedule_distances() */
     int distances;
+    cvy_compute_source *source; /* of each step that is a kernel */
+    int source_steps;
+    double *off_s;          /* of each source of errors: by how much what it says may be off; see estimate_error.c */
+    int off_places;
 };
 
 /**
@@ -80,7 +84,7 @@ typedef struct cvy_priced_rank {
     double part_s[CVY_TIME_PARTS];
     double compute_s;           /**< of kernels and local steps */
     double hidden_s;            /**< communication beside computation */
-    double error_s;             /**< sum over what sticks out of the steps of how many seconds each may be off */
+    double error_s;             /**< half of the bar of what sticks out of all steps */
     double flop;
     cvy_communication communication[CVY_PHASE_COUNT]; /**< but that between stages */
     cvy_communication transfer; /**< to other stages */
@@ -156,6 +160,18 @@ cvy_status cvy_price_count(const cvy_pricing *pricing, cvy_priced_rank *rank);
 
 /** Price the steps of a plan's training schedule: writes estimate_s and estimate_error into them, sums the rest. */
 cvy_status cvy_price_steps(cvy_pricing *pricing, cvy_priced_rank *rank);
+
+/** Half of the bar in which nine of ten measurements of a kernel lie, relative, by what its source says of errors. */
+double cvy_error_bar(const cvy_compute_estimate *estimate);
+
+/** Begin to add up errors of a schedule whose steps are priced; estimate_error.c has the formula. */
+cvy_status cvy_error_begin(cvy_oracle *oracle, const cvy_schedule *schedule);
+
+/** Add what a step shows in an iteration. */
+void cvy_error_add(cvy_oracle *oracle, const cvy_schedule *schedule, int step, double seconds);
+
+/** Half of the bar of what was added, in seconds. @param[in] compute_s of kernels among it */
+double cvy_error_end(const cvy_oracle *oracle, const cvy_schedule *schedule, double compute_s);
 
 /** Make a rank's plan, price it, lay it out in time. @param[out] rank_out cvy_priced_rank_clear() */
 cvy_status cvy_price_rank(cvy_pricing *pricing, int64_t rank, cvy_priced_rank *rank_out);

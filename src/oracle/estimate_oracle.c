@@ -137,6 +137,8 @@ void cvy_oracle_destroy(cvy_oracle **oracle)
         cvy_free((*oracle)->sim_step);
         cvy_free((*oracle)->message);
         cvy_free((*oracle)->distance);
+        cvy_free((*oracle)->source);
+        cvy_free((*oracle)->off_s);
         cvy_free((*oracle)->tensors);
         cvy_free((*oracle)->burst_s);
         cvy_free(*oracle);

@@ -160,11 +160,12 @@ static void add_slowed(const cvy_oracle *o, cvy_priced_rank *rank)
 }
 
 /* Give every second of the run to a phase; what sticks out of an exchange goes on as fast as it does alone. */
-static void attribute(const cvy_oracle *o, const cvy_schedule *s, const cvy_simulated *run, cvy_priced_rank *rank)
+static cvy_status attribute(cvy_oracle *o, const cvy_schedule *s, const cvy_simulated *run, cvy_priced_rank *rank)
 {
     int at = 0, ready[2];
     double given = 0.0, wasted = 0.0;
     find_ready(s, ready);
+    CVY_TRY(cvy_error_begin(o, s));
     for (int i = 0; i < s->steps; i++) {
         double seconds = run->end_s[i] - run->start_s[i], times = rank->times[i];
         if (is_beside(o, &s->step[i]) && seconds > 0.0) {
@@ -174,7 +175,7 @@ static void attribute(const cvy_oracle *o, const cvy_schedule *s, const cvy_simu
             wasted += out - seconds;
         }
         rank->part_s[s->step[i].phase] += seconds * times;
-        rank->error_s += seconds * times * s->step[i].estimate_error;
+        cvy_error_add(o, s, i, seconds * times);
         add_to_stage(s, i, is_beside(o, &s->step[i]), seconds, ready, rank);
         given += seconds;
     }
@@ -183,6 +184,8 @@ static void attribute(const cvy_oracle *o, const cvy_schedule *s, const cvy_simu
     for (int part = 0; part < CVY_TIME_PARTS; part++) {
         rank->iteration_s += rank->part_s[part];
     }
+    rank->error_s = cvy_error_end(o, s, rank->compute_s);
+    return CVY_OK;
 }
 
 static cvy_status lay_out(const cvy_pricing *pricing, cvy_priced_rank *rank)
@@ -199,8 +202,7 @@ static cvy_status lay_out(const cvy_pricing *pricing, cvy_priced_rank *rank)
     for (int i = 0; i < s->steps; i++) {
         rank->start_s[i] = run.start_s[i];
     }
-    attribute(pricing->oracle, s, &run, rank);
-    return CVY_OK;
+    return attribute(pricing->oracle, s, &run, rank);
 }
 
 /* Make the plan of a rank, or take the one that is kept. */

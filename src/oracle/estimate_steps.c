@@ -208,6 +208,14 @@ static double find_lockstep(const cvy_pricing *pricing)
     return 1.0 + fmax(0.0, machine->execution.lockstep - 1.0) * others;
 }
 
+static cvy_status make_sources(cvy_oracle *o, const cvy_schedule *s)
+{
+    void *room = o->source;
+    cvy_status status = make_room(&room, &o->source_steps, s->steps, sizeof *o->source);
+    o->source = room;
+    return status;
+}
+
 /* Where nobody looks at them, they are not asked for. */
 static cvy_status find_distances(cvy_oracle *o, const cvy_schedule *s)
 {
@@ -232,7 +240,8 @@ static void price_kernel(const cvy_pricing *pricing, double lockstep, cvy_step *
     cvy_compute_estimate estimate = cvy_compute_estimate_op(pricing->oracle->compute, op, slices,
                                                             pricing->oracle->distance[step - s->step]);
     step->estimate_s = estimate.seconds * lockstep;
-    step->estimate_error = estimate.error;
+    step->estimate_error = cvy_error_bar(&estimate);
+    pricing->oracle->source[step - s->step] = estimate.source;
     rank->compute_s += step->estimate_s * rank->times[step - s->step];
     rank->flop += cvy_op_flop(op) * rank->times[step - s->step];
 }
@@ -247,6 +256,7 @@ cvy_status cvy_price_steps(cvy_pricing *pricing, cvy_priced_rank *rank)
     o->burst_s = room;
     CVY_TRY(status);
     CVY_TRY(count_tensors(o, s));
+    CVY_TRY(make_sources(o, s));
     CVY_TRY(find_distances(o, s));
     for (int i = 0; i < s->steps; i++) {
         cvy_step *step = &s->step[i];

@@ -76,13 +76,25 @@ cvy_status cvy_rates_measure(const cvy_backend_chain *backends, cvy_rates *rates
 
 /*
  * Winograd's tiles of 4 x 4 outputs take 6 x 6 products where 3 x 3 taps summed directly take 144 (Lavin and Gray,
- * arXiv:1509.09308, 4.3); the transforms around them are not counted.
+ * arXiv:1509.09308, 4.3), and 8 x 8 where 5 x 5 take 400; the transforms around them are not counted.
  */
-static const double winograd_share = 36.0 / 144.0;
+static double find_winograd_share(const cvy_window *window)
+{
+    static const double step = 4.0;
+    double share = 1.0;
+    for (int axis = 1; axis < 3; axis++) {
+        double taps = (double)window->kernel[axis];
+        share *= (step + taps - 1.0) / (step * taps);
+    }
+    return share;
+}
 
 double cvy_floor_op_s(const cvy_op *op, const cvy_rates *rates)
 {
-    double flop = cvy_op_flop(op) * (cvy_op_by_winograd(op) ? winograd_share : 1.0);
+    double flop = cvy_op_flop(op);
+    if (cvy_op_by_winograd(op)) {
+        flop *= find_winograd_share(&op->params.window.window);
+    }
     return fmax(flop / rates->flops, cvy_op_bytes(op) / rates->bandwidth_Bps);
 }
 

@@ -15,7 +15,7 @@ typedef struct cvy_rates {
 /** Measure both, the best of several runs, in under a second. Takes 200 MB meanwhile. */
 cvy_status cvy_rates_measure(const cvy_backend_chain *backends, cvy_rates *rates_out);
 
-/** The floor of one op: max(flop / flops, bytes / bandwidth); by Winograd's algorithm a convolution has a quarter. */
+/** The floor of one op: max(flop / flops, bytes / bandwidth); by Winograd's algorithm fewer flop. */
 double cvy_floor_op_s(const cvy_op *op, const cvy_rates *rates);
 
 /**

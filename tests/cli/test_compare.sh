@@ -1,6 +1,7 @@
 #!/bin/bash
 # convoy compare: accuracies that follow from what it prints, no row left out. Argument 1 is the program.
 measured=$(realpath "$(dirname "$0")/../data/compare.csv")
+machines=$(realpath "$(dirname "$0")/../../machines")
 . "$(dirname "$0")/setup.sh"
 
 check() {
@@ -60,6 +61,29 @@ assert third["accuracy"] == 0 and third["why_not"]
 END
 expect 0 "$convoy" compare --measured rates.csv
 has out "line 3: no schedule, so accuracy 0: "
+
+# A model is what the machine's set-up has of it, unless the row says otherwise; a plan is of what it was asked for.
+cat >set-up.csv <<'END'
+model,machine,strategy,ranks,global_batch,precision,iteration_s
+vgg16:size=226,abci,data,64,2048,fp32,0.5
+"vgg16:size=226,ceil-mode=yes,adaptive-pool=no",abci,data,64,2048,fp32,0.5
+"vgg16:size=226,ceil-mode=no,adaptive-pool=yes",abci,data,64,2048,fp32,0.5
+vgg16:size=226,dgx1-v100,data,64,2048,fp32,0.5
+END
+expect 0 "$convoy" compare --measured set-up.csv --json
+check "models of a set-up" <<'END'
+import json
+own, said, other, elsewhere = json.load(open("out"))["rows"]
+assert own["model"] == "vgg16:size=226" and own["predicted_model"] == said["model"], own
+assert own["predicted_s"] == said["predicted_s"] > 1.05 * other["predicted_s"], (own, other)
+assert other["predicted_model"] == other["model"] and elsewhere["predicted_model"] == "vgg16:size=226"
+END
+expect 0 "$convoy" compare --measured set-up.csv
+has out "  there vgg16:size=226,ceil-mode=yes,adaptive-pool=no"
+sed 's/model-options: {value: "[^"]*"/model-options: {value: "ceiling=yes"/' "$machines/abci.yaml" >ceiling.yaml
+sed 's/,abci,/,ceiling.yaml,/' set-up.csv >wrong.csv
+expect 2 "$convoy" compare --measured wrong.csv
+has err "wrong.csv:2: options of models: found 'ceiling=yes', expected key=value of an option of some model of the zoo"
 
 # What is wrong: the line and the column.
 head -1 "$measured" >bare.csv

@@ -86,6 +86,36 @@ static void test_options_cannot_smuggle_yaml(void **state)
     cvy_free(longest);
 }
 
+static void assert_added(const char *text, const char *defaults, const char *expected)
+{
+    char *named = NULL;
+    assert_int_equal(cvy_model_add_options(text, defaults, &named), CVY_OK);
+    assert_string_equal(named, expected);
+    cvy_free(named);
+}
+
+static void test_a_set_up_adds_options_that_a_model_has_and_a_text_does_not_say(void **state)
+{
+    (void)state;
+    char *named = NULL;
+    assert_added("vgg16", NULL, "vgg16");
+    assert_added("vgg16", "ceil-mode=yes", "vgg16:ceil-mode=yes");
+    assert_added("vgg16:size=[226,230],classes=10", "ceil-mode=yes,adaptive-pool=no",
+                 "vgg16:size=[226,230],classes=10,ceil-mode=yes,adaptive-pool=no");
+    assert_added("vgg16:ceil-mode=no", "ceil-mode=yes,adaptive-pool=no", "vgg16:ceil-mode=no,adaptive-pool=no");
+    assert_added("vgg16:adaptive-pool=yes,ceil-mode=no", "ceil-mode=yes,adaptive-pool=no",
+                 "vgg16:adaptive-pool=yes,ceil-mode=no");
+    assert_added("resnet50:size=64", "adaptive-pool=no,version=1", "resnet50:size=64,version=1");
+    assert_added("models/vgg16.yaml", "ceil-mode=yes", "models/vgg16.yaml");
+    assert_added("vgg17", "ceil-mode=yes", "vgg17"); /* cvy_model_open() words it */
+    static const char *const wrong[] = {"ceilmode=yes", "ceil-mode", "", "ceil-mode=yes,", "=yes"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(cvy_model_add_options("vgg16", wrong[i], &named), CVY_ERR_INPUT);
+        assert_non_null(strstr(cvy_error_message(), "expected key=value of an option of some model of the zoo"));
+        assert_null(named);
+    }
+}
+
 /* One row of an option table is "| `NAME` | …" between this heading and the next. */
 static int count_rows(const char *from, const char *to)
 {
@@ -184,6 +214,7 @@ int main(void)
         cmocka_unit_test(test_the_squeeze_excitation_example_is_read),
         cmocka_unit_test(test_unknown_names_and_options),
         cmocka_unit_test(test_options_cannot_smuggle_yaml),
+        cmocka_unit_test(test_a_set_up_adds_options_that_a_model_has_and_a_text_does_not_say),
         cmocka_unit_test(test_the_manual_lists_every_kind_model_and_option),
         cmocka_unit_test(test_the_example_in_the_manual_is_read),
     };

@@ -32,6 +32,12 @@ static void test_parameter_counts_are_canonical(void **state)
     assert_parameters("vgg11:hidden=32,classes=10", 9220480 + 25088 * 32 + 32 + 32 * 32 + 32 + 32 * 10 + 10);
     assert_parameters("vgg13", 133047848);
     assert_parameters("vgg16", 138357544);
+    /* 226 pixels: rounded down 113 56 28 14 7, rounded up 113 57 29 15 8. The first dense layer takes 512 of each. */
+    assert_parameters("vgg16:size=226,adaptive-pool=no", 138357544);
+    assert_parameters("vgg16:size=226,ceil-mode=yes", 138357544); /* pooled to 7x7 */
+    assert_parameters("vgg16:size=226,ceil-mode=yes,adaptive-pool=no", 138357544 + 4096 * 512 * (8 * 8 - 7 * 7));
+    assert_parameters("vgg16:size=226,ceil-mode=yes,adaptive-pool=no", 169814824);
+    assert_parameters("vgg16:size=224,ceil-mode=yes,adaptive-pool=no", 138357544); /* 112 56 28 14 7 both ways */
     assert_parameters("vgg19", 143667240);
     assert_parameters("resnet34", 21797672);
     assert_parameters("resnet101", 44549160);
@@ -153,6 +159,34 @@ static void test_shapes_inside(void **state)
     assert_layer_shape(model, "layer2.0.relu", "1x512x8x8");
     assert_layer_shape(model, "layer4.2.relu", "1x2048x2x2");
     cvy_model_destroy(&model);
+}
+
+/*
+ * As the oracle paper's code lists ResNet-50 of 226 pixels: 113x113 are pooled to 56x56, 3 + 2 * 55 = 113. Of 224
+ * pixels the last of 56 windows reaches beyond 112. Torchvision's padding gives (113 + 2 - 3) / 2 + 1 = 57.
+ */
+static void test_poolings_may_round_up_and_pad_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *layer, *shape;
+    } expected[] = {
+        {"resnet50:size=226", "maxpool", "1x64x57x57"},
+        {"resnet50:size=226,pool-padding=0", "maxpool", "1x64x56x56"},
+        {"resnet50:size=224,pool-padding=0", "maxpool", "1x64x55x55"},
+        {"resnet50:size=224,pool-padding=0,ceil-mode=yes", "maxpool", "1x64x56x56"},
+        {"resnet152:size=226,version=1,pool-padding=0,ceil-mode=yes", "layer2.0.conv1", "1x128x28x28"},
+        {"resnet152:size=226,version=1,pool-padding=0,ceil-mode=yes", "layer4.2.conv3", "1x2048x7x7"},
+        {"vgg16:size=226,ceil-mode=yes", "features.4", "1x64x113x113"},
+        {"vgg16:size=226,ceil-mode=yes", "features.30", "1x512x8x8"},
+        {"vgg16:size=226", "features.30", "1x512x7x7"},
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        cvy_model *model = open_model(expected[i].model);
+        assert_layer_shape(model, expected[i].layer, expected[i].shape);
+        cvy_model_destroy(&model);
+    }
+    assert_parameters("resnet50:size=226,pool-padding=0,ceil-mode=yes", 25557032);
 }
 
 /* Where a bottleneck halves: the 1x1 still sees 56 rows in version 1.5, but gives 28 in version 1. */
@@ -312,6 +346,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parameter_counts_are_canonical),
+        cmocka_unit_test(test_poolings_may_round_up_and_pad_nothing),
         cmocka_unit_test(test_resnet50_has_the_keys_and_shapes_of_torchvision),
         cmocka_unit_test(test_flop_is_twice_the_published_multiply_adds),
         cmocka_unit_test(test_flop_of_lenet5_by_hand),

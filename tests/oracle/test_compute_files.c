@@ -11,16 +11,32 @@
 
 static const double flop_1x1 = 205520896.0, launch_s = 5e-6;
 
+/* Nets work in floats. */
+static void assert_near_float(double found, double expected)
+{
+    if (!(fabs(found - expected) <= 1e-6 * fabs(expected))) {
+        fail_msg("found %.9g, expected %.9g", found, expected);
+    }
+}
+
 /* ---- tables ---- */
 
-static void put_table(const char *folder, const cvy_device *device, const cvy_op *op, cvy_kernel_time time)
+static void put_rows(const char *folder, const cvy_device *device, const cvy_op *op, const cvy_kernel_time *time,
+                     int rows)
 {
     cvy_text text = {0};
     cvy_kernel_table_begin(device, CVY_PRECISION_FP32, &text);
-    cvy_kernel_table_add(op, &time, &text);
+    for (int i = 0; i < rows; i++) {
+        cvy_kernel_table_add(op, &time[i], &text);
+    }
     assert_false(text.failed);
     assert_true(put_test_file(test_path(folder, "kernels.csv"), text.data, text.length));
     cvy_text_destroy(&text);
+}
+
+static void put_table(const char *folder, const cvy_device *device, const cvy_op *op, cvy_kernel_time time)
+{
+    put_rows(folder, device, op, &time, 1);
 }
 
 static const char named[] = "  kernel-tables: [kernels.csv]\n";
@@ -97,6 +113,48 @@ static void test_many_kernels_keep_apart(void **state)
     assert_near(cvy_compute_estimate_op(compute, &dropout, 1.0, 0.0).seconds, 7e-3);
     cvy_compute_destroy(&compute);
     cvy_machine_destroy(&machine);
+}
+
+/* Its logarithm to the base e is the roof's and a hundredth of log2 of the bytes between. */
+static const char by_distance[] =
+    "kernel: convolution\npass: forward\nprecision: fp32\nerror: 0\npeak: 1 TFLOP/s\nbandwidth: 100 GB/s\n"
+    "inputs: [distance]\nmean: [0]\ndeviation: [100]\nlow: [0]\nhigh: [99]\n"
+    "nets: [[{weights: [1], biases: [0]}]]\n";
+
+static void assert_bound(const cvy_compute *compute, const cvy_op *op, double expected_s)
+{
+    assert_near_float(cvy_compute_bound_op(compute, op, 1.0), expected_s);
+    for (double distance_bytes = 1.0; distance_bytes < 1e12; distance_bytes *= 3.0) {
+        double seconds = cvy_compute_estimate_op(compute, op, 1.0, distance_bytes).seconds;
+        assert_true(seconds >= cvy_compute_bound_op(compute, op, 1.0));
+    }
+}
+
+/*
+ * Of 3 rows the one in the middle is the fastest; nearest to the op's 12.9 MB is the first. A predictor moves a row of
+ * 128 MiB to those bytes, where it takes e^(log2(12.9 MB / 128 MiB) / 100) of its time. Interruptions add to all.
+ */
+static void test_a_bound_is_by_the_fastest_row_of_any_distance(void **state)
+{
+    static const cvy_kernel_time rows[] = {{1.0e-3, 0.1, 16777216.0}, {0.6e-3, 0.1, 134217728.0}, {0.9e-3, 0.1, 1e9}};
+    const double bytes = 4.0 * (2.0 * 1605632.0 + 4096.0);
+    cvy_machine *machine = load_machine(*state, named), *both;
+    cvy_op conv = make_convolution(CVY_PASS_FORWARD, 1, 1), other = make_convolution(CVY_PASS_FORWARD, 3, 1);
+    put_rows(*state, &machine->device, &conv, rows, 3);
+    cvy_compute *compute = prepare(machine, CVY_PRECISION_FP32);
+    assert_near(cvy_compute_estimate_op(compute, &conv, 1.0, 0.0).seconds, 1.0e-3);
+    assert_near(cvy_compute_estimate_op(compute, &conv, 1.0, 2e8).seconds, 0.6e-3);
+    assert_bound(compute, &conv, 0.6e-3);
+    assert_near(cvy_compute_bound_op(compute, &other, 1.0),
+                cvy_compute_estimate_op(compute, &other, 1.0, 0.0).seconds); /* by the roofline */
+    cvy_compute_destroy(&compute);
+    cvy_machine_destroy(&machine);
+    both = load_machine(*state, "  kernel-tables: [kernels.csv]\n  predictors: [net.yaml]\n  interruptions: 0.1\n");
+    assert_true(put_test_file(test_path(*state, "net.yaml"), by_distance, strlen(by_distance)));
+    compute = prepare(both, CVY_PRECISION_FP32);
+    assert_bound(compute, &conv, 1.1 * 0.6e-3 * exp(log2(bytes / 134217728.0) / 100.0));
+    cvy_compute_destroy(&compute);
+    cvy_machine_destroy(&both);
 }
 
 static void assert_refused(const char *folder, const char *more, const char *name, const char *text, const char *words)
@@ -226,14 +284,6 @@ static void test_the_kernels_own_predictor_is_asked(void **state)
 }
 
 /* Of several features each is the logarithm of its size: one net that passes it on, where y = log2 of it / 100. */
-/* Nets work in floats. */
-static void assert_near_float(double found, double expected)
-{
-    if (!(fabs(found - expected) <= 1e-6 * fabs(expected))) {
-        fail_msg("found %.9g, expected %.9g", found, expected);
-    }
-}
-
 static void test_features_are_sizes_of_the_op(void **state)
 {
     static const struct {
@@ -319,6 +369,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_faster_machine_scales_what_was_measured, create_test_folder,
                                         remove_test_folder),
         cmocka_unit_test_setup_teardown(test_many_kernels_keep_apart, create_test_folder, remove_test_folder),
+        cmocka_unit_test_setup_teardown(test_a_bound_is_by_the_fastest_row_of_any_distance, create_test_folder,
+                                        remove_test_folder),
         cmocka_unit_test_setup_teardown(test_wrong_tables_are_told_by_line, create_test_folder, remove_test_folder),
         cmocka_unit_test_setup_teardown(test_a_predictor_by_hand, create_test_folder, remove_test_folder),
         cmocka_unit_test_setup_teardown(test_the_kernels_own_predictor_is_asked, create_test_folder,

@@ -152,30 +152,6 @@ static void test_messages_have_the_wires_bytes(void **state)
     close_asked(&a);
 }
 
-/* ---- error bars ---- */
-
-/* A roofline without measured shares is off by half; with a rule by what it says. Links: half, or measured a tenth. */
-static void test_errors_are_those_of_the_sources(void **state)
-{
-    (void)state;
-    asked a;
-    open_asked(&a, "lenet5", "serial", 1, 8);
-    assert_close(estimate_feasible(&a).error_relative, 0.5, 1e-9);
-    a.machine.device.efficiency[0] = (cvy_efficiency){.kernel = CVY_ANY, .pass = CVY_ANY, .precision = CVY_ANY,
-                                                      .peak = 0.5, .bandwidth = 0.5, .error = 0.2};
-    a.machine.device.efficiencies = 1;
-    assert_close(estimate_feasible(&a).error_relative, 0.2, 1e-9);
-    read_strategy(&a, "data", 4);
-    cvy_estimate e = estimate_feasible(&a);
-    double exchange = e.communication[CVY_PHASE_GRADIENT_EXCHANGE].seconds;
-    assert_close(e.error_relative, (0.5 * exchange + 0.2 * (e.iteration_s - exchange)) / e.iteration_s, 1e-9);
-    add_rule(&a.machine, CVY_COLLECTIVE_ALL_REDUCE, CVY_ALGORITHM_RING)->bandwidth_Bps = 1e9;
-    e = estimate_feasible(&a);
-    exchange = e.communication[CVY_PHASE_GRADIENT_EXCHANGE].seconds;
-    assert_close(e.error_relative, (0.1 * exchange + 0.2 * (e.iteration_s - exchange)) / e.iteration_s, 1e-9);
-    close_asked(&a);
-}
-
 /* ---- answers ---- */
 
 static void test_what_cannot_be_scheduled_is_an_answer(void **state)
@@ -329,7 +305,6 @@ int main(void)
         cmocka_unit_test(test_overlap_is_never_slower),
         cmocka_unit_test(test_half_precision_takes_half_the_bytes),
         cmocka_unit_test(test_messages_have_the_wires_bytes),
-        cmocka_unit_test(test_errors_are_those_of_the_sources),
         cmocka_unit_test(test_what_cannot_be_scheduled_is_an_answer),
         cmocka_unit_test(test_what_does_not_fit_is_priced),
         cmocka_unit_test(test_traces_keep_what_was_looked_at),

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 
 static const cvy_cpu_family *const families[CVY_OP_KIND_COUNT] = {
-    [CVY_OP_CONVOLUTION] = &cvy_cpu_depthwise,
+    [CVY_OP_CONVOLUTION] = &cvy_cpu_convolution,
     [CVY_OP_RELU] = &cvy_cpu_elementwise,
     [CVY_OP_ADD] = &cvy_cpu_elementwise,
     [CVY_OP_DROPOUT] = &cvy_cpu_dropout,

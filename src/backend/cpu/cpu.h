@@ -48,6 +48,7 @@ typedef struct cvy_cpu_family {
 
 extern const cvy_backend cvy_backend_cpu;
 extern const cvy_cpu_family cvy_cpu_elementwise;
+extern const cvy_cpu_family cvy_cpu_convolution;
 extern const cvy_cpu_family cvy_cpu_depthwise;
 extern const cvy_cpu_family cvy_cpu_dropout;
 extern const cvy_cpu_family cvy_cpu_multiply;
@@ -67,6 +68,7 @@ extern const cvy_cpu_family cvy_cpu_concat;
 extern const cvy_cpu_family cvy_cpu_share;
 extern const cvy_cpu_family cvy_cpu_group_norm;
 extern const cvy_cpu_family cvy_cpu_response;
+extern const cvy_cpu_family cvy_cpu_winograd;
 
 /** Whether all operands of an op lie in memory alike, padding included. */
 bool cvy_cpu_same_layout(const cvy_op *op);

@@ -8,6 +8,7 @@
  * SE-ResNet-50 (Hu, Shen, Sun, "Squeeze-and-excitation networks", arXiv:1709.01507) excites the channels of each branch
  * behind its last norm, through a 16th of them. torchvision has none; "layer1.0.se.fc1" is timm's name.
  */
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "model/zoo/zoo.h"
@@ -15,15 +16,25 @@
 typedef struct resnet_options {
     cvy_image_options image;
     int version;
+    bool ceil_mode;
+    int64_t pool_padding;
 } resnet_options;
 
 enum { VERSION_1_5, VERSION_1 };
 static const char *const versions[] = {[VERSION_1_5] = "1.5", [VERSION_1] = "1", NULL};
 
+/* What the stem's pooling does at the edges. */
+#define POOL_FIELDS                                                                                                \
+    {.name = "ceil-mode", .type = CVY_FIELD_BOOL, .offset = offsetof(resnet_options, ceil_mode), .value = 0,       \
+     .help = "the stem's pooling rounds its extents up, as Caffe's and Chainer's do"},                             \
+    {.name = "pool-padding", .type = CVY_FIELD_INT, .offset = offsetof(resnet_options, pool_padding), .value = 1,  \
+     .minimum = 0, .maximum = 1, .help = "of the stem's pooling; 0 in Caffe and Chainer"}
+
 /* Below 8 the stem leaves one position, and 3x3 windows would see little but padding. */
-static const cvy_field fields_basic[] = {CVY_IMAGE_FIELDS(resnet_options, 224, 8, 3, 1000), {0}};
+static const cvy_field fields_basic[] = {CVY_IMAGE_FIELDS(resnet_options, 224, 8, 3, 1000), POOL_FIELDS, {0}};
 static const cvy_field fields_bottleneck[] = {
     CVY_IMAGE_FIELDS(resnet_options, 224, 8, 3, 1000),
+    POOL_FIELDS,
     {.name = "version", .type = CVY_FIELD_CHOICE, .offset = offsetof(resnet_options, version), .value = VERSION_1_5,
      .choices = versions, .help = "1 halves in a bottleneck's first 1x1 convolution, 1.5 in its 3x3"},
     {0},
@@ -143,7 +154,8 @@ static cvy_status add_layers(cvy_model *model, const resnet_options *options, co
     CVY_TRY(cvy_model_append(model, "conv", "conv1", &at, "filters: 64, kernel: 7, stride: 2, padding: 3, bias: no"));
     CVY_TRY(cvy_model_append(model, "batch-norm", "bn1", &at, " "));
     CVY_TRY(cvy_model_append(model, "relu", "relu", &at, " "));
-    CVY_TRY(cvy_model_append(model, "max-pool", "maxpool", &at, "kernel: 3, stride: 2, padding: 1"));
+    CVY_TRY(cvy_model_append(model, "max-pool", "maxpool", &at, "kernel: 3, stride: 2, padding: %d, ceil-mode: %s",
+                             (int)options->pool_padding, options->ceil_mode ? "yes" : "no"));
     CVY_TRY(append_stages(model, v, options->version, &at));
     CVY_TRY(cvy_model_append(model, "global-pool", "avgpool", &at, " "));
     CVY_TRY(cvy_model_append(model, "flatten", "flatten", &at, " "));

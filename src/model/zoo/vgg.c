@@ -2,6 +2,7 @@
  * VGG (Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition", arXiv:1409.1556),
  * configurations A, B, D, E without batch norm, with torchvision's module paths and initialisation.
  */
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "model/zoo/zoo.h"
@@ -10,6 +11,7 @@ typedef struct vgg_options {
     cvy_image_options image;
     double dropout;
     int64_t hidden;
+    bool ceil_mode, adaptive_pool;
 } vgg_options;
 
 /* Five poolings halve; below 32 nothing is left. */
@@ -19,6 +21,10 @@ static const cvy_field fields[] = {
      .maximum = 0.99, .help = "share that the dropouts behind the dense layers drop"},
     {.name = "hidden", .type = CVY_FIELD_INT, .offset = offsetof(vgg_options, hidden), .value = 4096, .minimum = 1,
      .maximum = CVY_MAX_CHANNELS, .help = "outputs of the two dense layers before the last"},
+    {.name = "ceil-mode", .type = CVY_FIELD_BOOL, .offset = offsetof(vgg_options, ceil_mode), .value = 0,
+     .help = "poolings round their extents up, as Caffe's and Chainer's do"},
+    {.name = "adaptive-pool", .type = CVY_FIELD_BOOL, .offset = offsetof(vgg_options, adaptive_pool), .value = 1,
+     .help = "pool to 7x7 before the dense layers, as torchvision; else they take what the size leaves"},
     {0},
 };
 
@@ -28,26 +34,25 @@ typedef struct variant {
 } variant;
 
 /* torchvision counts modules: "features.0" is the first convolution, "features.1" its relu. */
-static cvy_status append_feature(cvy_model *model, const char *kind, int *module, int *at, int filters)
+static cvy_status append_feature(cvy_model *model, const char *kind, int *module, int *at, const char *options)
 {
     char name[32];
     snprintf(name, sizeof name, "features.%d", (*module)++);
-    if (filters > 0) {
-        return cvy_model_append(model, kind, name, at, "filters: %d, kernel: 3, padding: 1, bias-init: zero", filters);
-    }
-    return cvy_model_append(model, kind, name, at, "%s", kind[0] == 'm' ? "kernel: 2" : " ");
+    return cvy_model_append(model, kind, name, at, "%s", options);
 }
 
-static cvy_status add_features(cvy_model *model, const variant *v, int *at)
+static cvy_status add_features(cvy_model *model, const variant *v, bool ceil_mode, int *at)
 {
     static const int filters[5] = {64, 128, 256, 512, 512};
+    char conv[64];
     int module = 0;
     for (int stage = 0; stage < 5; stage++) {
+        snprintf(conv, sizeof conv, "filters: %d, kernel: 3, padding: 1, bias-init: zero", filters[stage]);
         for (int i = 0; i < v->convolutions[stage]; i++) {
-            CVY_TRY(append_feature(model, "conv", &module, at, filters[stage]));
-            CVY_TRY(append_feature(model, "relu", &module, at, 0));
+            CVY_TRY(append_feature(model, "conv", &module, at, conv));
+            CVY_TRY(append_feature(model, "relu", &module, at, " "));
         }
-        CVY_TRY(append_feature(model, "max-pool", &module, at, 0));
+        CVY_TRY(append_feature(model, "max-pool", &module, at, ceil_mode ? "kernel: 2, ceil-mode: yes" : "kernel: 2"));
     }
     return CVY_OK;
 }
@@ -57,7 +62,9 @@ static cvy_status add_features(cvy_model *model, const variant *v, int *at)
 static cvy_status add_classifier(cvy_model *model, const vgg_options *options, int *at)
 {
     long long hidden = options->hidden;
-    CVY_TRY(cvy_model_append(model, "adaptive-pool", "avgpool", at, "output: 7"));
+    if (options->adaptive_pool) {
+        CVY_TRY(cvy_model_append(model, "adaptive-pool", "avgpool", at, "output: 7"));
+    }
     CVY_TRY(cvy_model_append(model, "flatten", "flatten", at, " "));
     CVY_TRY(cvy_model_append(model, "dense", "classifier.0", at, DENSE "%lld", hidden));
     CVY_TRY(cvy_model_append(model, "relu", "classifier.1", at, " "));
@@ -75,7 +82,7 @@ static cvy_status build(const char *name, const void *options, const variant *v,
     cvy_model *model = NULL;
     int at = 0;
     CVY_TRY(cvy_zoo_start(name, chosen->image.channels, &chosen->image.size, 2, &model));
-    cvy_status status = add_features(model, v, &at);
+    cvy_status status = add_features(model, v, chosen->ceil_mode, &at);
     return cvy_zoo_end(status == CVY_OK ? add_classifier(model, chosen, &at) : status, model, model_out);
 }
 

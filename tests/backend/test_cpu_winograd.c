@@ -1,0 +1,171 @@
+/*
+ * Convoy's own 5x5 convolutions by Winograd's algorithm in f32 against the reference in double, which sums directly:
+ * tiles of 4x4 that fit and that do not, planes smaller than one, every padding, blocks of 8 and of 16, one chunk of
+ * tiles and many. What has no such kernel is refused, never summed otherwise.
+ */
+#include "backend/support.h"
+
+#include <omp.h>
+
+extern const cvy_backend cvy_backend_cpu;
+
+#define CASE_5X5(name_, padding_, filters_, ...) \
+    CASE(name_, CONVOLUTION(SQUARE(5, 1, 1, padding_)), DIMS(__VA_ARGS__), .filters = filters_, .optional = true)
+
+static const test_shape shapes[] = {
+    CASE_5X5("13 by 9", 2, 16, 2, 16, 13, 9),
+    CASE_5X5("16 by 16, 32 to 32", 2, 32, 5, 32, 16, 16),
+    CASE_5X5("8 by 8, 32 to 64", 2, 64, 9, 32, 8, 8),
+    CASE_5X5("7 by 7, 32 to 48", 2, 48, 1, 32, 7, 7),
+    CASE_5X5("no padding, 6 by 11", 0, 32, 2, 16, 6, 11),
+    CASE_5X5("padding of 1", 1, 16, 2, 16, 9, 10),
+    CASE_5X5("padding of 4", 4, 16, 1, 16, 3, 4),
+    CASE_5X5("smaller than a tile", 2, 16, 5, 32, 3, 2),
+    CASE_5X5("one output", 0, 16, 3, 16, 5, 5),
+    CASE_5X5("many tiles", 2, 16, 3, 48, 33, 30),
+    CASE_5X5("many channels", 2, 112, 1, 144, 9, 5),
+    CASE("sides that differ", CONVOLUTION({{1, 5, 5}, {1, 1, 1}, {1, 1, 1}, {0, 1, 3}, {0, 0, 2}}),
+         DIMS(2, 16, 9, 10), .filters = 16, .optional = true),
+    CASE("last positions that are not used", CONVOLUTION({{1, 5, 5}, {1, 1, 1}, {1, 1, 1}, {0, 2, 0}, {0, -1, -2}}),
+         DIMS(2, 16, 9, 11), .filters = 16, .optional = true),
+};
+enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+
+static const cvy_format blocks[][3] = {{CVY_FORMAT_C16, CVY_FORMAT_W_I16O16, CVY_FORMAT_W_O16I16},
+                                       {CVY_FORMAT_C8, CVY_FORMAT_W_I8O8, CVY_FORMAT_W_O8I8}};
+enum { BLOCKS = sizeof blocks / sizeof blocks[0] };
+
+static bool make_winograd(const test_shape *shape, int pass, const cvy_format *formats, cvy_op *op_out)
+{
+    if (!make_op(shape, (cvy_op_pass)pass, CVY_F32, op_out)) {
+        return false;
+    }
+    set_formats(op_out, formats[0], formats[1 + pass % 2]); /* the formats of weights that plans have, and others */
+    op_out->params.window.winograd = true;
+    return true;
+}
+
+/* A tolerance of 1e-4 where nets are given 1e-3; sums by 5x5 taps over so many channels come to 1e-6 directly. */
+static void test_agrees_with_direct_sums(void **state)
+{
+    (void)state;
+    char text[CVY_OP_TEXT];
+    int ran = 0;
+    double worst = 0.0;
+    for (int i = 0; i < SHAPES * CVY_PASS_COUNT * BLOCKS * 2; i++) {
+        test_shape shape = shapes[i % SHAPES];
+        cvy_run run = make_run(&shape);
+        double difference;
+        cvy_op op;
+        shape.relu = i / SHAPES / CVY_PASS_COUNT / BLOCKS;
+        shape.optional = !shape.relu || i % 2; /* the bias */
+        int pass = i / SHAPES % CVY_PASS_COUNT;
+        const cvy_format *formats = blocks[i / SHAPES / CVY_PASS_COUNT % BLOCKS];
+        if ((shape.relu && pass != CVY_PASS_FORWARD) || !make_winograd(&shape, pass, formats, &op)) {
+            continue;
+        }
+        assert_int_equal(cvy_backend_cpu.quality(&op), CVY_QUALITY_FAST);
+        cvy_status status = differ_from_reference(&cvy_backend_cpu, &op, &run, &difference);
+        if (status != CVY_OK || !(difference <= 1e-4)) {
+            fail_msg("%s: %s: status %d, difference %g", shape.name, cvy_op_print(&op, text), status, difference);
+        }
+        worst = fmax(worst, difference);
+        ran++;
+    }
+    print_message("%d ops, largest difference %.1e\n", ran, worst);
+    assert_int_equal(ran, SHAPES * BLOCKS * (3 + 1)); /* passes, and forward with relu */
+}
+
+static void test_same_bits_for_any_number_of_threads(void **state)
+{
+    (void)state;
+    int most = omp_get_max_threads();
+    for (int i = 0; i < SHAPES * CVY_PASS_COUNT; i++) {
+        const test_shape *shape = &shapes[i % SHAPES];
+        cvy_run run = make_run(shape);
+        cvy_op op;
+        if (!make_winograd(shape, i / SHAPES, blocks[i % BLOCKS], &op)) {
+            continue;
+        }
+        test_operands first = create_operands(&op), again = create_operands(&op);
+        omp_set_num_threads(1);
+        assert_int_equal(run_op(&cvy_backend_cpu, &op, first.data, &run), CVY_OK);
+        for (int threads = 2; threads < 4; threads++) {
+            omp_set_num_threads(threads);
+            assert_int_equal(run_op(&cvy_backend_cpu, &op, again.data, &run), CVY_OK);
+            for (int k = 0; k < op.operands; k++) {
+                assert_memory_equal(first.data[k], again.data[k], (size_t)cvy_tensor_bytes(&op.operand[k].tensor));
+            }
+        }
+        destroy_operands(&first);
+        destroy_operands(&again);
+    }
+    omp_set_num_threads(most);
+}
+
+/* One NaN in x: with relu, too, at least the 5x5 outputs that see it are NaN, and nothing beyond tiles that do. */
+static void test_nan_stays(void **state)
+{
+    (void)state;
+    test_shape shape = CASE_5X5("NaN", 2, 16, 1, 16, 12, 12);
+    shape.relu = true;
+    cvy_run run = make_run(&shape);
+    cvy_op op;
+    assert_true(make_winograd(&shape, CVY_PASS_FORWARD, blocks[0], &op));
+    test_operands operands = create_operands(&op);
+    const cvy_tensor *x = &op.operand[0].tensor, *y = &op.operand[op.operands - 1].tensor;
+    cvy_layout from = cvy_tensor_layout(x), to = cvy_tensor_layout(y);
+    set_element(CVY_F32, operands.data[0], element_offset(x, &from, 3 * 144 + 3 * 12 + 3), NAN);
+    assert_int_equal(run_op(&cvy_backend_cpu, &op, operands.data, &run), CVY_OK);
+    for (int64_t e = 0; e < 16 * 144; e++) {
+        int64_t h = e % 144 / 12, w = e % 12;
+        bool sees = h >= 1 && h <= 5 && w >= 1 && w <= 5, near = h < 8 && w < 8; /* tiles begin at 0, 4, 8 */
+        bool found = isnan(get_element(CVY_F32, operands.data[op.operands - 1], element_offset(y, &to, e))) != 0;
+        assert_true(found ? near : !sees);
+    }
+    destroy_operands(&operands);
+}
+
+/* Other windows, channels that fill no block, other formats, volumes, groups. */
+static void test_what_has_no_kernel_is_refused(void **state)
+{
+    (void)state;
+    static const test_shape others[] = {
+        CASE("3x3", CONVOLUTION(SQUARE(3, 1, 1, 1)), DIMS(2, 16, 9, 9), .filters = 16),
+        CASE("stride 2", CONVOLUTION(SQUARE(5, 2, 1, 2)), DIMS(2, 16, 9, 9), .filters = 16),
+        CASE("dilation 2", CONVOLUTION(SQUARE(5, 1, 2, 2)), DIMS(2, 16, 9, 9), .filters = 16),
+        CASE("padding beyond the window", CONVOLUTION(SQUARE(5, 1, 1, 5)), DIMS(2, 16, 9, 9), .filters = 16),
+        CASE("two groups", GROUPED(2, SQUARE(5, 1, 1, 2)), DIMS(2, 32, 9, 9), .filters = 32),
+        CASE("20 channels", CONVOLUTION(SQUARE(5, 1, 1, 2)), DIMS(2, 20, 9, 9), .filters = 16),
+        CASE("50 filters", CONVOLUTION(SQUARE(5, 1, 1, 2)), DIMS(2, 16, 9, 9), .filters = 50),
+        CASE("a volume", CONVOLUTION(CUBE(5, 1, 1, 2)), DIMS(1, 16, 5, 5, 5), .filters = 16),
+    };
+    cvy_op op;
+    cvy_kernel *kernel = NULL;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        for (int pass = CVY_PASS_FORWARD; pass <= CVY_PASS_BACKWARD_WEIGHTS; pass++) {
+            if (make_winograd(&others[i], pass, blocks[0], &op)) {
+                assert_int_equal(cvy_backend_cpu.quality(&op), CVY_QUALITY_NONE);
+                assert_int_equal(cvy_backend_cpu.create(&op, &kernel), CVY_ERR_UNSUPPORTED);
+            }
+        }
+    }
+    static const cvy_format formats[] = {CVY_FORMAT_PLAIN, CVY_FORMAT_CHANNELS_LAST};
+    for (int i = 0; i < 2; i++) {
+        assert_true(make_winograd(&shapes[0], CVY_PASS_FORWARD, blocks[0], &op));
+        set_formats(&op, formats[i], CVY_FORMAT_W_I16O16);
+        assert_int_equal(cvy_backend_cpu.quality(&op), CVY_QUALITY_NONE);
+    }
+    assert_null(kernel);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agrees_with_direct_sums),
+        cmocka_unit_test(test_same_bits_for_any_number_of_threads),
+        cmocka_unit_test(test_nan_stays),
+        cmocka_unit_test(test_what_has_no_kernel_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
