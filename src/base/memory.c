@@ -93,7 +93,7 @@ cvy_status cvy_array_reserve(void *array, int count, int *capacity, size_t size)
         return CVY_OK;
     }
     void *entries; /* copied, since a pointer to a pointer of another type must not be read through */
-    int larger = 2 * *capacity + 16;
+    int doubled = 2 * *capacity + 16, larger = doubled > count ? doubled : count + 1;
     memcpy(&entries, array, sizeof entries);
     entries = cvy_recalloc(entries, (size_t)*capacity, (size_t)larger, size);
     if (!entries) {

@@ -25,10 +25,11 @@ void *cvy_calloc(size_t count, size_t size);
 void *cvy_recalloc(void *old, size_t old_count, size_t count, size_t size);
 
 /**
- * Make room for one more entry of an array from cvy_calloc(), which doubles when it is full; new bytes are zero.
+ * Make room for one more entry of an array from cvy_calloc(), which at least doubles when it is full; new bytes are
+ * zero.
  *
  * @param[in,out] array     address of the pointer to the first entry; the pointer may be NULL
- * @param[in]     count     entries in use
+ * @param[in]     count     entries in use, or to be before the next
  * @param[in,out] capacity  entries that there is room for
  * @param[in]     size      bytes of an entry
  * @retval CVY_ERR_MEMORY   as in cvy_calloc(); the array is as before

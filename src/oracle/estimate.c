@@ -209,6 +209,7 @@ static cvy_status price(cvy_oracle *o, const cvy_estimate_question *question, cv
                            .stages = stages, .micro_batches = 1, .larger = 1, .kept = kept, .trace = trace};
     bool recomputes = cvy_strategy_is_among(o->machine->execution.recompute, pricing.family);
     cvy_priced_rank *rank = NULL;
+    cvy_pulse_beat(); /* other ranks may wait for what a search of many finds */
     pricing.recompute = recomputes ? CVY_RECOMPUTE_ALL : question->recompute;
     cvy_status status = cvy_network_setup(o->machine, &question->strategy.mesh, &pricing.network);
     CVY_TRY_GOTO(status, done, status);
@@ -236,7 +237,6 @@ done:
 
 cvy_status cvy_oracle_estimate(cvy_oracle *oracle, const cvy_estimate_question *question, cvy_estimate *estimate_out)
 {
-    cvy_pulse_beat(); /* other ranks may wait for what a search of many finds */
     return price(oracle, question, NULL, estimate_out, NULL);
 }
 

@@ -239,8 +239,15 @@ static cvy_status find_limits(cvy_what_ifs *what_ifs, bool what_if, cvy_limit *l
     return CVY_OK;
 }
 
-cvy_status cvy_limits_find(cvy_oracle *oracle, const cvy_estimate_question *question, const cvy_estimate *estimate,
-                           bool what_if, cvy_limit *limits_out, int *count_out)
+static cvy_limits_case describe_case(const cvy_oracle *oracle, const cvy_estimate_question *question)
+{
+    return (cvy_limits_case){.oracle = oracle, .model = cvy_oracle_get_model(oracle),
+                             .machine = cvy_oracle_get_machine(oracle), .options = cvy_oracle_get_options(oracle),
+                             .question = question};
+}
+
+static cvy_status find_limits_of(const cvy_limits_case *now, const cvy_estimate *estimate, bool what_if,
+                                 cvy_limit *limits_out, int *count_out)
 {
     if (!estimate->feasible) {
         *count_out = 0;
@@ -250,10 +257,25 @@ cvy_status cvy_limits_find(cvy_oracle *oracle, const cvy_estimate_question *ques
     if (!what_ifs) {
         return CVY_ERR_MEMORY;
     }
-    what_ifs->now = (cvy_limits_case){oracle, cvy_oracle_get_model(oracle), cvy_oracle_get_machine(oracle),
-                                      cvy_oracle_get_options(oracle), question};
+    what_ifs->now = *now;
     what_ifs->estimate = estimate;
     cvy_status status = find_limits(what_ifs, what_if, limits_out, count_out);
     cvy_free(what_ifs);
     return status;
+}
+
+cvy_status cvy_limits_find(cvy_oracle *oracle, const cvy_estimate_question *question, const cvy_estimate *estimate,
+                           bool what_if, cvy_limit *limits_out, int *count_out)
+{
+    const cvy_limits_case now = describe_case(oracle, question);
+    return find_limits_of(&now, estimate, what_if, limits_out, count_out);
+}
+
+cvy_status cvy_limits_find_kept(cvy_oracle *oracle, const cvy_estimate_question *question,
+                                const cvy_estimate *estimate, cvy_kept_plans *kept, cvy_limit *limits_out,
+                                int *count_out)
+{
+    cvy_limits_case now = describe_case(oracle, question);
+    now.kept = kept;
+    return find_limits_of(&now, estimate, false, limits_out, count_out);
 }

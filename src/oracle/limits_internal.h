@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "oracle/estimate_internal.h"
 #include "oracle/limits.h"
 
 /** A strategy in its surroundings, as they are or changed. */
@@ -13,7 +14,17 @@ typedef struct cvy_limits_case {
     const cvy_machine *machine;
     const cvy_oracle_options *options;
     const cvy_estimate_question *question;
+    cvy_kept_plans *kept;     /**< of the question; NULL: none */
 } cvy_limits_case;
+
+/**
+ * As cvy_limits_find() without changes, with the plans that were made for the question before.
+ *
+ * @param[in,out] kept  as of cvy_oracle_estimate_kept()
+ */
+cvy_status cvy_limits_find_kept(cvy_oracle *oracle, const cvy_estimate_question *question,
+                                const cvy_estimate *estimate, cvy_kept_plans *kept, cvy_limit *limits_out,
+                                int *count_out);
 
 /** Append to a text of @p room bytes, printf style; what does not fit is left out. */
 void cvy_limits_append(char *text, size_t room, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -142,11 +142,13 @@ typedef struct attempt {
     double leaner; /* of the bytes on a device */
 } attempt;
 
-static cvy_status estimate_copies(const cvy_limits_case *now, const copies *c, cvy_estimate *estimate_out)
+/* @p kept may be NULL; else the copies differ from what it was made for in rates alone. */
+static cvy_status estimate_copies(const cvy_limits_case *now, const copies *c, cvy_kept_plans *kept,
+                                  cvy_estimate *estimate_out)
 {
     cvy_oracle *oracle = NULL;
     CVY_TRY(cvy_oracle_create_like(now->oracle, now->model, &c->machine, &c->options, &oracle));
-    cvy_status status = cvy_oracle_estimate(oracle, &c->question, estimate_out);
+    cvy_status status = cvy_oracle_estimate_kept(oracle, &c->question, kept, estimate_out);
     cvy_oracle_destroy(&oracle);
     return status;
 }
@@ -158,7 +160,7 @@ cvy_status cvy_limits_estimate_alone(const cvy_limits_case *now, cvy_estimate *e
         c.machine.level[i].ports = ports_for_all;
         c.machine.level[i].oversubscription = 1.0;
     }
-    return estimate_copies(now, &c, estimate_out);
+    return estimate_copies(now, &c, now->kept, estimate_out);
 }
 
 /* @p priced is asked before a second oracle is, and holds what that says. */
@@ -172,7 +174,7 @@ static cvy_status try_change(const cvy_what_ifs *w, const cvy_limit_rule *rule, 
         return CVY_OK;
     }
     if (!priced->priced) {
-        CVY_TRY(estimate_copies(&w->now, &c, &priced->estimate));
+        CVY_TRY(estimate_copies(&w->now, &c, NULL, &priced->estimate));
         priced->priced = true;
         priced->batch = c.options.batch;
     }
@@ -182,7 +184,7 @@ static cvy_status try_change(const cvy_what_ifs *w, const cvy_limit_rule *rule, 
         return CVY_OK;
     }
     cvy_measure measure = {.share = 0.0};
-    const cvy_limits_case changed = {w->now.oracle, w->now.model, &c.machine, &c.options, &c.question};
+    const cvy_limits_case changed = {w->now.oracle, w->now.model, &c.machine, &c.options, &c.question, NULL};
     CVY_TRY(rule->measure(&changed, e, &measure));
     attempt_out->share = measure.share;
     double image_s = e->iteration_s / (double)priced->batch;

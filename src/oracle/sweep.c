@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "oracle/limits.h"
+#include "oracle/limits_internal.h"
 #include "oracle/sweep_internal.h"
 
 const cvy_sweep_point *cvy_sweep_get_points(const cvy_sweep *sweep, int setting)
@@ -53,13 +53,14 @@ static void take_better(const cvy_estimate *estimate, cvy_estimate *best)
     }
 }
 
-static cvy_status find_limit(const cvy_sweep_scene *scene, const cvy_estimate *asked, const char **name_out)
+static cvy_status find_limit(const cvy_sweep_scene *scene, const cvy_estimate *asked, cvy_kept_plans *kept,
+                             const char **name_out)
 {
     cvy_limit limit[CVY_MAX_LIMITS];
     const cvy_estimate_question question = {.strategy = asked->strategy, .recompute = asked->recompute};
     int count = 0;
     if (asked->feasible) {
-        CVY_TRY(cvy_limits_find(scene->oracle, &question, asked, false, limit, &count));
+        CVY_TRY(cvy_limits_find_kept(scene->oracle, &question, asked, kept, limit, &count));
     }
     *name_out = count ? limit[0].name : "-";
     return CVY_OK;
@@ -76,7 +77,7 @@ static cvy_status price_settings(cvy_sweeping *s, int at, cvy_sweep_choice *choi
         take_better(&found, &point->best);
         if (asked) {
             point->asked = found;
-            CVY_TRY(find_limit(&s->scene[i], &point->asked, &point->limit));
+            CVY_TRY(find_limit(&s->scene[i], &point->asked, &choice->kept, &point->limit));
         }
     }
     return CVY_OK;
