@@ -84,8 +84,8 @@ static void test_exchanges_overlap_the_rest_of_backward(void **state)
 
 /*
  * Computing for 3, 1 and 3 s; behind the first two a message of 2 s and one of 4. The link saves up to 2.5 s while it
- * is idle: 3 s give 2.5, of which the first spends 2 and takes no time, 3-3; half a second and that from 3 to 4 are 1.5,
- * but of the second's 4 s only 1 may be spared: 4-7. Then 0.5 and 0, at 7, are left.
+ * is idle: 3 s give 2.5, of which the first spends 2 and takes no time, 3-3; half a second and that from 3 to 4 are
+ * 1.5, but of the second's 4 s only 1 may be spared: 4-7. Then 0.5 and 0, at 7, are left.
  */
 static void test_a_link_that_is_idle_saves_up(void **state)
 {
