@@ -70,6 +70,25 @@ static cvy_format find_weight_format(const cvy_builder *b, const binding *at, cv
     return cvy_backend_quality(backends, &op, NULL) > as_it_is ? wish : of_layer;
 }
 
+/*
+ * Whether a pass goes by Winograd's algorithm. Where it does so on the whole layer, it does on a share of it that a
+ * backend runs so, too: what is won is won of each filter and each row.
+ */
+static bool goes_by_winograd(const cvy_builder *b, const binding *at)
+{
+    const cvy_layer_formats *formats = &b->formats[at->layer];
+    cvy_op op;
+    if (b->seat.axes == 0) {
+        return cvy_builder_goes_by_winograd(b, at->layer, at->pass);
+    }
+    if (!(formats->winograd >> at->pass & 1u)) {
+        return false;
+    }
+    make_local_op(b, at, at->pass == CVY_PASS_BACKWARD_WEIGHTS ? formats->gradient : formats->weight, &op);
+    op.params.window.winograd = true;
+    return cvy_backend_quality(&b->plan->options.backends, &op, NULL) != CVY_QUALITY_NONE;
+}
+
 static cvy_status bind_weights(cvy_builder *b, const binding *at, int parameter, int *out)
 {
     *out = b->parameter[parameter];
@@ -222,7 +241,7 @@ cvy_status cvy_build_pass(cvy_builder *b, int layer, cvy_op_pass pass, cvy_phase
     cvy_build_local_op(b, layer, pass, &at.op);
     at.op.relu = cvy_fuse_makes_relu(b, layer, at.op.kind, pass);
     if (at.op.kind == CVY_OP_CONVOLUTION) {
-        at.op.params.window.winograd = cvy_builder_goes_by_winograd(b, layer, pass);
+        at.op.params.window.winograd = goes_by_winograd(b, &at);
     }
     const cvy_signature *signature = cvy_op_signature(at.op.kind, pass);
     CVY_REQUIRE(signature, CVY_ERR_INFEASIBLE, "layer %s: %s has no pass %s", l->name, l->kind->name,

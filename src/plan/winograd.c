@@ -33,7 +33,7 @@ bool cvy_builder_goes_by_winograd(const cvy_builder *b, int layer, cvy_op_pass p
     cvy_plan_options options = b->plan->options;
     cvy_layout_question question = {.model = b->model, .options = &options, .layer = &b->model->layer[layer]};
     cvy_op op = {0};
-    if (b->seat.axes > 0 || !(formats->winograd >> pass & 1u)) { /* formats were measured on whole layers */
+    if (!(formats->winograd >> pass & 1u)) {
         return false;
     }
     options.batch = b->seat.samples.end - b->seat.samples.begin;
