@@ -103,7 +103,7 @@ static void draw_dense_window(cvy_dice *dice, int space_dims, int64_t kernel, in
 
 void cvy_draw_convolution(cvy_dice *dice, cvy_drawn_shape *shape)
 {
-    static const int64_t kernels[] = {1, 1, 1, 1, 2, 3, 5, 5, 7, 11}, strides[] = {1, 1, 2, 4};
+    static const int64_t kernels[] = {1, 1, 1, 1, 3, 5, 5, 5, 7, 11}, strides[] = {1, 1, 2, 4};
     int64_t kernel = kernels[cvy_dice_even(dice, 0, 9)], stride = strides[cvy_dice_even(dice, 0, 3)];
     stride = kernel == 3 && stride == 1 ? 2 : stride; /* those of stride 1 are another family */
     draw_dense_window(dice, 2, kernel, stride, shape);
