@@ -27,6 +27,9 @@ static cvy_status bound_all(const cvy_model *model, const cvy_machine *machine, 
     cvy_variants variants = {.ranks = ranks, .batch = options.batch};
     cvy_bound *bound = NULL;
     cvy_blocks blocks = {0};
+    CVY_REQUIRE(ranks <= cvy_machine_devices(machine), CVY_ERR_INPUT,
+                "%" PRId64 " ranks, machine %s has %" PRId64 " devices", ranks, machine->name,
+                cvy_machine_devices(machine));
     cvy_status status = cvy_model_count_stages(model, &variants.max_stages);
     CVY_TRY(status);
     CVY_TRY_GOTO(status, done, cvy_bound_create(model, machine, &options, &bound));

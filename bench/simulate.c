@@ -19,7 +19,8 @@ typedef struct problem {
 
 static int add_step(problem *p, int stream, double duration_s)
 {
-    p->step[p->simulation.steps] = (cvy_sim_step){duration_s, stream, -1, p->simulation.dependencies, 0};
+    p->step[p->simulation.steps] = (cvy_sim_step){
+        .duration_s = duration_s, .stream = stream, .join = -1, .first_dependency = p->simulation.dependencies};
     return p->simulation.steps++;
 }
 

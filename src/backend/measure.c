@@ -33,7 +33,7 @@ cvy_status cvy_kernel_take_memory(const cvy_kernel *kernel, cvy_arena *arena_out
 enum { PATTERN = 4096, CACHE_LINE = 64 };
 
 /* Numbers from 1/2 to 3/2: norms divide by them, square roots are taken of them. */
-static void fill(const cvy_kernel *kernel, void *const *operand)
+void cvy_kernel_fill(const cvy_kernel *kernel, void *const *operand)
 {
     float pattern[PATTERN];
     uint32_t word = 1;
@@ -91,67 +91,133 @@ double cvy_measure_doubt(const double *seconds, int runs)
     return 1.57 * apart / sqrt(runs) / seconds[runs / 2];
 }
 
-/* Whether another run is worth its time, after runs that took @p spent_s together. */
-static bool is_worth_more(const cvy_measure_effort *effort, double *seconds, int runs, double spent_s)
+/* ---- runs ---- */
+
+static const double probe_every_s = 2e-3; /* slowness comes and goes within tens of milliseconds */
+
+/* A kernel with all that its runs need, and what they took. */
+typedef struct bench {
+    const cvy_measure_effort *effort;
+    cvy_kernel *kernel;
+    cvy_arena arena;
+    void *operand[CVY_MAX_OPERANDS], *scratch;
+    double seconds[CVY_MEASURE_MAX_RUNS]; /* by the clock, in the order of time */
+    int probed[CVY_MEASURE_MAX_RUNS];     /* probes before each run */
+    cvy_probe_time probe[CVY_MEASURE_MAX_RUNS + 1];
+    double probed_s; /* when the last one was */
+    int runs, probes;
+    double spent_s;
+} bench;
+
+static cvy_probe_time find_mean_probe(const bench *b)
 {
-    if (runs == 0) {
-        return true;
+    cvy_probe_time mean = {0};
+    for (int i = 0; i < b->probes; i++) {
+        mean.seconds += b->probe[i].seconds / b->probes;
+        mean.mean_s += b->probe[i].mean_s / b->probes;
     }
-    bool hopeless = effort->hopeless_s > 0.0 && seconds[runs - 1] > effort->hopeless_s;
-    if (hopeless || (runs >= effort->least_runs && spent_s >= effort->enough_s)) {
+    return mean;
+}
+
+/* Runs as if the probe had always taken its mean, the shortest first. */
+static void hold_against_probe(const bench *b, cvy_measured_runs *out)
+{
+    out->probe = find_mean_probe(b);
+    out->runs = b->runs;
+    for (int i = 0; i < b->runs; i++) {
+        int before = b->probed[i] - 1, behind = before + 1 < b->probes ? before + 1 : before;
+        double slow = 1.0;
+        if (b->probes > 0) {
+            slow = (b->probe[before].seconds + b->probe[behind].seconds) / (2.0 * out->probe.seconds);
+        }
+        out->seconds[i] = b->seconds[i] / slow;
+    }
+    cvy_sort_doubles(out->seconds, out->runs);
+}
+
+/* Whether another run is worth its time. */
+static bool is_worth_more(const bench *b)
+{
+    const cvy_measure_effort *effort = b->effort;
+    int most = effort->most_runs < CVY_MEASURE_MAX_RUNS ? effort->most_runs : CVY_MEASURE_MAX_RUNS;
+    if (b->runs == 0 || b->runs >= most) {
+        return b->runs < most;
+    }
+    bool hopeless = effort->hopeless_s > 0.0 && b->seconds[b->runs - 1] > effort->hopeless_s;
+    if (hopeless || (b->runs >= effort->least_runs && b->spent_s >= effort->enough_s)) {
         return false;
     }
-    if (effort->steady <= 0.0 || runs < effort->least_runs) {
+    if (effort->steady <= 0.0 || b->runs < effort->least_runs) {
         return true;
     }
-    cvy_sort_doubles(seconds, runs);
-    return cvy_measure_doubt(seconds, runs) > effort->steady;
+    cvy_measured_runs so_far;
+    hold_against_probe(b, &so_far);
+    return cvy_measure_doubt(so_far.seconds, so_far.runs) > effort->steady;
+}
+
+static cvy_status run_once(bench *b, double *seconds_out)
+{
+    const cvy_run run = {.samples = b->kernel->op.operand[0].tensor.shape.extent[0], .loss_scale = 1.0, .update = 1};
+    go_through(b->effort->between, b->effort->between ? b->effort->between_bytes : 0);
+    if (b->effort->evict) {
+        throw_out(b->kernel, b->operand);
+    }
+    cvy_pulse_beat();
+    double start_s = cvy_clock_s();
+    CVY_TRY(cvy_kernel_run(b->kernel, b->operand, b->scratch, &run));
+    *seconds_out = cvy_clock_s() - start_s;
+    return CVY_OK;
+}
+
+/* Operands that are to be near are brought back, since a probe takes some of the nearest cache. */
+static cvy_status probe(bench *b)
+{
+    double seconds;
+    CVY_TRY(cvy_probe_run(b->effort->probe, &b->probe[b->probes++]));
+    bool near = b->effort->between_bytes == 0 && !b->effort->evict;
+    CVY_TRY(near ? run_once(b, &seconds) : CVY_OK);
+    b->probed_s = cvy_clock_s();
+    return CVY_OK;
+}
+
+static cvy_status run_bench(bench *b)
+{
+    double seconds;
+    CVY_TRY(run_once(b, &seconds)); /* warms up */
+    while (is_worth_more(b)) {
+        if (b->effort->probe && (b->probes == 0 || cvy_clock_s() - b->probed_s >= probe_every_s)) {
+            CVY_TRY(probe(b));
+        }
+        CVY_TRY(run_once(b, &seconds));
+        b->probed[b->runs] = b->probes;
+        b->seconds[b->runs++] = seconds;
+        b->spent_s += seconds;
+    }
+    return b->effort->probe && b->runs > 0 ? cvy_probe_run(b->effort->probe, &b->probe[b->probes++]) : CVY_OK;
 }
 
 cvy_status cvy_kernel_measure_runs(const cvy_backend_chain *chain, const cvy_op *op, const cvy_measure_effort *effort,
-                                   double *measured_s, int *runs_out)
+                                   cvy_measured_runs *runs_out)
 {
-    const cvy_run run = {.samples = op->operand[0].tensor.shape.extent[0], .loss_scale = 1.0, .update = 1};
-    cvy_kernel *kernel = NULL;
-    cvy_arena arena = {0};
-    void *operand[CVY_MAX_OPERANDS];
-    void *scratch;
-    double spent_s = 0.0;
-    int runs = 0;
-    int most = effort->most_runs < CVY_MEASURE_MAX_RUNS ? effort->most_runs : CVY_MEASURE_MAX_RUNS;
-    cvy_status status = cvy_kernel_create(chain, op, &kernel);
+    bench b = {.effort = effort};
+    cvy_status status = cvy_kernel_create(chain, op, &b.kernel);
     CVY_TRY_GOTO(status, done, status);
-    CVY_TRY_GOTO(status, done, cvy_kernel_take_memory(kernel, &arena, operand, &scratch));
-    fill(kernel, operand);
-    for (int i = -1; runs < most && is_worth_more(effort, measured_s, runs, spent_s); i++) {
-        go_through(effort->between, effort->between ? effort->between_bytes : 0);
-        if (effort->evict) {
-            throw_out(kernel, operand);
-        }
-        cvy_pulse_beat();
-        double start_s = cvy_clock_s();
-        CVY_TRY_GOTO(status, done, cvy_kernel_run(kernel, operand, scratch, &run));
-        double seconds = cvy_clock_s() - start_s;
-        if (i >= 0) { /* the first warms up */
-            measured_s[runs++] = seconds;
-            spent_s += seconds;
-        }
-    }
-    cvy_sort_doubles(measured_s, runs);
-    *runs_out = runs;
+    CVY_TRY_GOTO(status, done, cvy_kernel_take_memory(b.kernel, &b.arena, b.operand, &b.scratch));
+    cvy_kernel_fill(b.kernel, b.operand);
+    CVY_TRY_GOTO(status, done, run_bench(&b));
+    hold_against_probe(&b, runs_out);
 done:
-    cvy_arena_destroy(&arena);
-    cvy_kernel_destroy(&kernel);
+    cvy_arena_destroy(&b.arena);
+    cvy_kernel_destroy(&b.kernel);
     return status;
 }
 
 cvy_status cvy_kernel_measure(const cvy_backend_chain *chain, const cvy_op *op, const cvy_measure_effort *effort,
                               double *seconds_out)
 {
-    double measured_s[CVY_MEASURE_MAX_RUNS];
-    int runs = 0;
-    CVY_TRY(cvy_kernel_measure_runs(chain, op, effort, measured_s, &runs));
-    *seconds_out = runs == 0 ? 0.0 : measured_s[effort->median ? runs / 2 : 0];
+    cvy_measured_runs measured;
+    CVY_TRY(cvy_kernel_measure_runs(chain, op, effort, &measured));
+    *seconds_out = measured.runs == 0 ? 0.0 : measured.seconds[effort->median ? measured.runs / 2 : 0];
     return CVY_OK;
 }
 

@@ -3,6 +3,7 @@
 #define CVY_BACKEND_MEASURE_H
 
 #include "backend/backend.h"
+#include "backend/probe.h"
 #include "base/memory.h"
 
 /** How much to spend on a kernel. */
@@ -17,6 +18,8 @@ typedef struct cvy_measure_effort {
                                  theirs, so that operands are no nearer than they would be; NULL: none; borrowed */
     size_t between_bytes;
     bool evict; /**< operands are thrown out of all caches before each run, as far as the processor can be asked to */
+    cvy_probe *probe; /**< run between the runs, every few milliseconds: the seconds of each run are as if the probe had
+                           always taken its mean; NULL: seconds by the clock; borrowed */
 } cvy_measure_effort;
 
 #define CVY_MEASURE_QUICK {.least_runs = 2, .most_runs = 8, .enough_s = 0.01}
@@ -39,14 +42,16 @@ enum { CVY_MEASURE_MAX_RUNS = 64 };
 cvy_status cvy_kernel_measure(const cvy_backend_chain *chain, const cvy_op *op, const cvy_measure_effort *effort,
                               double *seconds_out);
 
-/**
- * Measure runs of an op, as cvy_kernel_measure() does.
- *
- * @param[out] seconds_out  of each run, the shortest first; room for CVY_MEASURE_MAX_RUNS
- * @param[out] runs_out     how many
- */
+/** Runs of a kernel. */
+typedef struct cvy_measured_runs {
+    double seconds[CVY_MEASURE_MAX_RUNS]; /**< of each run, the shortest first */
+    int runs;
+    cvy_probe_time probe; /**< mean of the probes before, between and behind them; zeros without a probe */
+} cvy_measured_runs;
+
+/** Measure runs of an op, as cvy_kernel_measure() does. */
 cvy_status cvy_kernel_measure_runs(const cvy_backend_chain *chain, const cvy_op *op, const cvy_measure_effort *effort,
-                                   double *seconds_out, int *runs_out);
+                                   cvy_measured_runs *runs_out);
 
 /**
  * Take the memory of a kernel's operands, zeroed, one behind the other as a plan would place them, and of its scratch.
@@ -55,6 +60,9 @@ cvy_status cvy_kernel_measure_runs(const cvy_backend_chain *chain, const cvy_op 
  * @param[out] operand    addresses; room for CVY_MAX_OPERANDS
  */
 cvy_status cvy_kernel_take_memory(const cvy_kernel *kernel, cvy_arena *arena_out, void **operand, void **scratch);
+
+/** Write numbers into a kernel's operands: floats from 1/2 to 3/2; all else stays as it is. */
+void cvy_kernel_fill(const cvy_kernel *kernel, void *const *operand);
 
 /** How far a median of sorted seconds is known, relative: 1.57 quartile distances by the root of the runs. */
 double cvy_measure_doubt(const double *seconds, int runs);

@@ -142,12 +142,14 @@ static cvy_status fill_device(const cvy_calibration *c, cvy_machine *m)
     d->memory_Bps = c->peaks.memory_Bps;
     d->launch_s = c->peaks.launch_s;
     d->first_touch_Bps = c->peaks.first_touch_Bps;
+    d->probe_s = cvy_round_figure(c->survey.probe_s);
     d->interruptions = cvy_round_figure(c->survey.interruptions);
     d->spread = cvy_round_figure(c->survey.noise.spread / 1.349); /* quartiles of a normal distribution: 1.349 apart */
     const figure figures[] = {{&d->cores, looked},           {&d->vector_bits, looked},
                               {&d->memory_bytes, looked},    {&d->memory_Bps, measured},
                               {&d->launch_s, measured},      {&d->first_touch_Bps, measured},
                               {&d->spread, spread},          {&d->interruptions, measured},
+                              {&d->probe_s, measured},
                               {&d->peak_flop_per_s[CVY_PRECISION_FP32], measured}};
     return set_sources(m, figures, (int)(sizeof figures / sizeof figures[0]));
 }
@@ -169,9 +171,10 @@ static cvy_status add_rule(const cvy_calibration *c, const cvy_efficiency *rule,
     return set_sources(m, figures, 3);
 }
 
+/* Fits are by the numbers of their kernels: those of some convolutions come last, and must hold before those of all. */
 cvy_status cvy_calibration_add_rules(const cvy_calibration *c, cvy_machine *m)
 {
-    for (int i = 0; i < c->fits; i++) {
+    for (int i = c->fits - 1; i >= 0; i--) {
         const cvy_fit *fit = &c->fit[i];
         const cvy_efficiency rule = {.kernel = fit->kernel, .pass = (int)fit->pass, .precision = CVY_PRECISION_FP32,
                                      .peak = fit->shares.peak, .bandwidth = fit->shares.bandwidth,

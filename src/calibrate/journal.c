@@ -1,7 +1,8 @@
 /*
- * A line is a hash of the op, its distance, its seconds, their error, the seconds spent so far, and a check of these,
- * so that a file that ends anywhere, or was damaged, has a whole number of rows. When it is opened it is written on
- * from behind its last whole line; what was cut off there goes.
+ * A line is a hash of the op, its distance, its seconds, their error, the probe's seconds beside it and their mean,
+ * what it took to measure, the seconds spent so far, and a check of these, so that a file that ends anywhere, or was
+ * damaged, has a whole number of rows. When it is opened it is written on from behind its last whole line; what was
+ * cut off there goes.
  */
 #include "calibrate/journal.h"
 
@@ -16,13 +17,13 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
-enum { LIMIT_BYTES = 64 << 20, LINE = 160 };
+enum { LIMIT_BYTES = 64 << 20, LINE = 240 };
 
-static const char title[] = "convoy-calibration,2,";
+static const char title[] = "convoy-calibration,3,";
 
 typedef struct entry {
     uint64_t key;
-    cvy_kernel_time time;
+    cvy_metered metered;
 } entry;
 
 struct cvy_journal {
@@ -42,8 +43,10 @@ static int print_head(uint64_t question, char *line)
 /* What is checked, then the check. */
 static int print_row(const entry *e, double spent_s, char *line)
 {
-    int length = snprintf(line, LINE, "%016" PRIx64 ",%.0f,%.9g,%.4g,%.6g", e->key, e->time.distance_bytes,
-                          e->time.seconds, e->time.error, spent_s);
+    const cvy_metered *m = &e->metered;
+    int length = snprintf(line, LINE, "%016" PRIx64 ",%.0f,%.9g,%.4g,%.6g,%.6g,%.4g,%.6g", e->key,
+                          m->time.distance_bytes, m->time.seconds, m->time.error, m->probe.seconds, m->probe.mean_s,
+                          m->took_s, spent_s);
     uint64_t check = cvy_hash_text(CVY_HASH_INIT, line);
     return length + snprintf(line + length, (size_t)(LINE - length), ",%08" PRIx32 "\n", (uint32_t)check);
 }
@@ -68,11 +71,13 @@ static bool parse_row(const char *line, const char *end, entry *e, double *spent
     }
     memcpy(text, line, length);
     text[length] = '\0';
-    if (sscanf(text, "%16" SCNx64 ",%lf,%lf,%lf,%lf,%8" SCNx32, &e->key, &e->time.distance_bytes, &e->time.seconds,
-               &e->time.error, spent_out, &check) != 6) {
+    cvy_metered *m = &e->metered;
+    if (sscanf(text, "%16" SCNx64 ",%lf,%lf,%lf,%lf,%lf,%lf,%lf,%8" SCNx32, &e->key, &m->time.distance_bytes,
+               &m->time.seconds, &m->time.error, &m->probe.seconds, &m->probe.mean_s, &m->took_s, spent_out,
+               &check) != 9) {
         return false;
     }
-    return e->time.seconds > 0.0 && print_row(e, *spent_out, again) == (int)length + 1 &&
+    return m->time.seconds > 0.0 && print_row(e, *spent_out, again) == (int)length + 1 &&
            memcmp(again, line, length) == 0;
 }
 
@@ -177,21 +182,21 @@ int cvy_journal_rows(const cvy_journal *journal) { return journal->entries; }
 
 double cvy_journal_spent_s(const cvy_journal *journal) { return journal->spent_s; }
 
-const cvy_kernel_time *cvy_journal_find(const cvy_journal *journal, const cvy_op *op, double distance_bytes)
+const cvy_metered *cvy_journal_find(const cvy_journal *journal, const cvy_op *op, double distance_bytes)
 {
     uint64_t key = cvy_op_hash(op);
     for (int i = 0; i < journal->entries; i++) {
-        if (journal->entry[i].key == key && journal->entry[i].time.distance_bytes == distance_bytes) {
-            return &journal->entry[i].time;
+        if (journal->entry[i].key == key && journal->entry[i].metered.time.distance_bytes == distance_bytes) {
+            return &journal->entry[i].metered;
         }
     }
     return NULL;
 }
 
-cvy_status cvy_journal_add(cvy_journal *journal, const cvy_op *op, const cvy_kernel_time *time, double spent_s)
+cvy_status cvy_journal_add(cvy_journal *journal, const cvy_op *op, const cvy_metered *metered, double spent_s)
 {
     char line[LINE];
-    const entry e = {.key = cvy_op_hash(op), .time = *time};
+    const entry e = {.key = cvy_op_hash(op), .metered = *metered};
     CVY_TRY(add_entry(journal, &e));
     journal->spent_s = spent_s;
     print_row(&e, spent_s, line);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "oracle/compute.h"
+#include "calibrate/meter.h"
 
 /** A journal that is open. */
 typedef struct cvy_journal cvy_journal;
@@ -33,7 +33,7 @@ int cvy_journal_rows(const cvy_journal *journal);
 double cvy_journal_spent_s(const cvy_journal *journal);
 
 /** What was measured of an op at a distance; NULL if nothing. */
-const cvy_kernel_time *cvy_journal_find(const cvy_journal *journal, const cvy_op *op, double distance_bytes);
+const cvy_metered *cvy_journal_find(const cvy_journal *journal, const cvy_op *op, double distance_bytes);
 
 /**
  * Append a kernel.
@@ -41,6 +41,6 @@ const cvy_kernel_time *cvy_journal_find(const cvy_journal *journal, const cvy_op
  * @param[in] spent_s  seconds that measuring has taken so far, in all sessions
  * @retval CVY_ERR_IO, CVY_ERR_MEMORY
  */
-cvy_status cvy_journal_add(cvy_journal *journal, const cvy_op *op, const cvy_kernel_time *time, double spent_s);
+cvy_status cvy_journal_add(cvy_journal *journal, const cvy_op *op, const cvy_metered *metered, double spent_s);
 
 #endif

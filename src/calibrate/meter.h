@@ -11,17 +11,22 @@
 /** Most bytes that are touched between two runs of an op whose operands may be in a cache then. */
 #define CVY_NEARER_BYTES 33554432.0
 
+/** A kernel that was measured, at the speed that the machine had meanwhile. */
+typedef struct cvy_metered {
+    cvy_kernel_time time;
+    cvy_probe_time probe; /**< of the probes beside its runs; zeros: nobody looked */
+    double took_s;        /**< of the clock, with all of its runs and what lay between them */
+} cvy_metered;
+
 typedef struct cvy_meter {
     void *context;
     /**
      * Seconds of an op as this machine runs it best, after so many other bytes, and how far its runs lie apart. From
-     * CVY_FARTHEST_BYTES on, all caches have been emptied of its operands.
+     * CVY_FARTHEST_BYTES on, all caches have been emptied of its operands. How long that took is the caller's to say.
      */
-    cvy_status (*measure)(void *context, const cvy_op *op, double between_bytes, cvy_kernel_time *time_out);
+    cvy_status (*measure)(void *context, const cvy_op *op, double between_bytes, cvy_metered *metered_out);
     /** Seconds of a piece of work that is always the same: what else runs here shows in it. */
     cvy_status (*probe)(void *context, double *seconds_out);
-    /** What interrupted all that was measured so far added to it, as a share. */
-    double (*interruptions)(void *context);
     /** Seconds since some moment. */
     double (*now_s)(void *context);
 } cvy_meter;

@@ -1,6 +1,7 @@
 /*
  * Convolutions as nets have them: kernels of 1 to 11, strides of 1, 2 and 4, padded to keep the size or not at all,
- * two in three with filters in a plain proportion to channels. Two in five are slices of others: fewer samples, few
+ * two in three with filters in a plain proportion to channels, nine in ten over whole multiples of 8 or 16 channels,
+ * half of them over sides that come of halving usual images. Two in five are slices of others: fewer samples, few
  * filters, few channels, or a strip of rows, which has padding on its outer edge alone. Ranges as in
  * spec/scaling-model.md, 1.4.
  */
@@ -23,7 +24,7 @@ cvy_window cvy_make_window(int space_dims, int64_t kernel, int64_t stride, int64
 
 int64_t cvy_draw_channels(cvy_dice *dice, int64_t most)
 {
-    bool odd = cvy_dice_chance(dice, 0.2);
+    bool odd = cvy_dice_chance(dice, 0.1);
     int64_t block = cvy_dice_chance(dice, 0.8) ? 16 : 8;
     int64_t channels = cvy_dice_log(dice, odd ? 1 : block, most);
     return odd ? channels : cvy_min_i64(cvy_round_up(channels, block), most);
@@ -35,6 +36,15 @@ int64_t cvy_draw_share(cvy_dice *dice, int64_t extent)
     return cvy_ceil_div(extent, ranks);
 }
 
+/* Those of 224, 227 and 32 pixels, halved and halved again, and powers of 2 for volumes; or any. */
+static int64_t draw_side(cvy_dice *dice, int64_t most)
+{
+    static const int64_t usual[] = {4, 7, 8, 13, 14, 16, 27, 28, 32, 55, 56, 64, 112, 128, 224};
+    enum { USUAL = sizeof usual / sizeof usual[0] };
+    int64_t side = cvy_dice_chance(dice, 0.5) ? usual[cvy_dice_even(dice, 0, USUAL - 1)] : cvy_dice_log(dice, 1, most);
+    return cvy_min_i64(side, most);
+}
+
 cvy_shape cvy_draw_map(cvy_dice *dice, int space_dims)
 {
     enum { MOST_SAMPLES = 256, MOST_CHANNELS = 2048, MOST_SIDE = 230, MOST_SIDE_OF_VOLUME = 128 };
@@ -43,7 +53,7 @@ cvy_shape cvy_draw_map(cvy_dice *dice, int space_dims)
     int64_t samples = cvy_dice_chance(dice, 0.75) ? MOST_SAMPLES / 4 : MOST_SAMPLES;
     map.extent[0] = cvy_dice_log(dice, 1, space_dims == 3 ? samples / 8 : samples);
     map.extent[1] = cvy_draw_channels(dice, MOST_CHANNELS);
-    int64_t side = cvy_dice_log(dice, 1, most);
+    int64_t side = draw_side(dice, most);
     bool square = cvy_dice_chance(dice, 0.85);
     for (int i = 2; i < map.dims; i++) {
         map.extent[i] = square ? side : cvy_dice_log(dice, 1, most);

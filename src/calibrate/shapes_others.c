@@ -19,11 +19,28 @@ static void draw_map(cvy_dice *dice, cvy_drawn_shape *shape)
     }
 }
 
+/* Three in four are whole multiples of 64, as in nets: products of matrices take longer for any others. */
+static int64_t draw_width(cvy_dice *dice, int64_t least, int64_t most)
+{
+    enum { LANES = 64 };
+    bool whole = cvy_dice_chance(dice, 0.75);
+    int64_t width = cvy_dice_log(dice, whole ? LANES : least, most);
+    return whole ? cvy_min_i64(cvy_round_up(width, LANES), most) : width;
+}
+
+/* The last layer of a classifier now and then. */
+static int64_t draw_outputs(cvy_dice *dice)
+{
+    enum { MOST = 4096 };
+    static const int64_t classes[] = {10, 100, 1000};
+    return cvy_dice_chance(dice, 0.25) ? classes[cvy_dice_even(dice, 0, 2)] : draw_width(dice, 2, MOST);
+}
+
 static void draw_dense(cvy_dice *dice, cvy_drawn_shape *shape)
 {
-    enum { MOST_SAMPLES = 512, MOST_INPUTS = 9216, MOST_OUTPUTS = 4096 };
-    shape->x = CVY_SHAPE(cvy_dice_log(dice, 1, MOST_SAMPLES), cvy_dice_log(dice, 8, MOST_INPUTS));
-    shape->filters = cvy_dice_log(dice, 2, MOST_OUTPUTS);
+    enum { MOST_SAMPLES = 512, MOST_INPUTS = 25088 };
+    shape->x = CVY_SHAPE(cvy_dice_log(dice, 1, MOST_SAMPLES), draw_width(dice, 8, MOST_INPUTS));
+    shape->filters = draw_outputs(dice);
     if (cvy_dice_chance(dice, 0.25)) {
         shape->filters = cvy_draw_share(dice, shape->filters);
     }

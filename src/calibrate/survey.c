@@ -1,6 +1,6 @@
 /*
- * The loop: a kernel, and every so often a probe. Where the probe says that something else ran, what was measured since
- * the one before is measured again, once, and the shorter time counts: what disturbs only ever makes longer.
+ * The loop: a kernel, and every so often a probe for the report on noise. What kernels took is told at the machine's
+ * usual pace in the end, when all probes have been heard.
  */
 #include "calibrate/survey.h"
 
@@ -8,8 +8,9 @@
 
 #include "base/memory.h"
 #include "base/pulse.h"
+#include "calibrate/pace.h"
 
-enum { MOST_TASKS = 4096, BETWEEN_PROBES = 16, LEAST_BETWEEN = 65536, DISTANCE_OWNER = 1 << 16 };
+enum { MOST_TASKS = 4096, LEAST_BETWEEN = 65536, DISTANCE_OWNER = 1 << 16 };
 
 static const double probe_every_s = 0.5; /* a probe takes some milliseconds: a hundredth of the time */
 
@@ -27,7 +28,6 @@ typedef struct surveyor {
     cvy_noise noise;
     double begun_s, before_s; /* of this run by the clock; spent in runs before it */
     double probed_s;          /* when */
-    int fresh[BETWEEN_PROBES], freshes; /* rows that were measured since the last probe */
     task *task;
     int64_t *order;
     int tasks;
@@ -46,34 +46,12 @@ static bool is_forgivable(cvy_status status)
     return status == CVY_ERR_UNSUPPORTED || status == CVY_ERR_MEMORY || status == CVY_ERR_ARG;
 }
 
-static cvy_status measure_at(surveyor *s, const cvy_op *op, double between_bytes, cvy_kernel_time *time)
+static cvy_status measure_at(surveyor *s, const cvy_op *op, double between_bytes, cvy_metered *metered)
 {
-    CVY_TRY(s->meter->measure(s->meter->context, op, between_bytes, time));
-    time->distance_bytes = between_bytes + cvy_op_bytes(op);
-    return CVY_OK;
-}
-
-/* Measure rows anew that something disturbed. */
-static cvy_status repeat_fresh(surveyor *s)
-{
-    for (int i = 0; i < s->freshes; i++) {
-        cvy_kernel_survey_row *row = &s->survey->row[s->fresh[i]];
-        cvy_kernel_time again;
-        CVY_TRY(measure_at(s, &row->op, row->time.distance_bytes - cvy_op_bytes(&row->op), &again));
-        row->time = again.seconds < row->time.seconds ? again : row->time;
-        s->survey->repeated++;
-    }
-    return CVY_OK;
-}
-
-/* Rows are believed, and written down, once the probe behind them has been heard. */
-static cvy_status write_fresh(surveyor *s)
-{
-    for (int i = 0; i < s->freshes; i++) {
-        const cvy_kernel_survey_row *row = &s->survey->row[s->fresh[i]];
-        CVY_TRY(cvy_journal_add(s->options->journal, &row->op, &row->time, find_spent(s)));
-    }
-    s->freshes = 0;
+    double begun_s = s->meter->now_s(s->meter->context);
+    CVY_TRY(s->meter->measure(s->meter->context, op, between_bytes, metered));
+    metered->time.distance_bytes = between_bytes + cvy_op_bytes(op);
+    metered->took_s = s->meter->now_s(s->meter->context) - begun_s;
     return CVY_OK;
 }
 
@@ -81,21 +59,15 @@ static cvy_status probe(surveyor *s)
 {
     double seconds;
     CVY_TRY(s->meter->probe(s->meter->context, &seconds));
-    bool disturbed = cvy_noise_disturbs(&s->noise, seconds);
-    CVY_TRY(cvy_noise_add(&s->noise, seconds));
-    if (disturbed) {
-        CVY_TRY(repeat_fresh(s));
-    }
-    CVY_TRY(write_fresh(s));
     s->probed_s = s->meter->now_s(s->meter->context);
-    return CVY_OK;
+    return cvy_noise_add(&s->noise, seconds);
 }
 
-static cvy_status add_row(surveyor *s, const task *t, const cvy_kernel_time *time)
+static cvy_status add_row(surveyor *s, const task *t, const cvy_metered *metered)
 {
     cvy_kernel_survey *survey = s->survey;
     CVY_TRY(cvy_array_reserve(&survey->row, survey->rows, &survey->capacity, sizeof *survey->row));
-    survey->row[survey->rows++] = (cvy_kernel_survey_row){.op = t->op, .time = *time, .family = t->family,
+    survey->row[survey->rows++] = (cvy_kernel_survey_row){.op = t->op, .metered = *metered, .family = t->family,
                                                           .shape = t->shape};
     return CVY_OK;
 }
@@ -112,23 +84,22 @@ static void tell(const surveyor *s)
 
 static cvy_status measure_task(surveyor *s, const task *t)
 {
-    const cvy_kernel_time *known = cvy_journal_find(s->options->journal, &t->op,
-                                                   t->between_bytes + cvy_op_bytes(&t->op));
-    cvy_kernel_time time;
+    const cvy_metered *known = cvy_journal_find(s->options->journal, &t->op, t->between_bytes + cvy_op_bytes(&t->op));
+    cvy_metered metered;
     if (known) {
         return add_row(s, t, known);
     }
     cvy_pulse_beat();
-    cvy_status status = measure_at(s, &t->op, t->between_bytes, &time);
+    cvy_status status = measure_at(s, &t->op, t->between_bytes, &metered);
     if (is_forgivable(status)) {
         cvy_error_clear();
         s->survey->refused++;
         return CVY_OK;
     }
     CVY_TRY(status);
-    CVY_TRY(add_row(s, t, &time));
-    s->fresh[s->freshes++] = s->survey->rows - 1;
-    if (s->freshes == BETWEEN_PROBES || s->meter->now_s(s->meter->context) - s->probed_s >= probe_every_s) {
+    CVY_TRY(add_row(s, t, &metered));
+    CVY_TRY(cvy_journal_add(s->options->journal, &t->op, &metered, find_spent(s)));
+    if (s->meter->now_s(s->meter->context) - s->probed_s >= probe_every_s) {
         CVY_TRY(probe(s));
     }
     tell(s);
@@ -227,6 +198,20 @@ static cvy_status run_round(surveyor *s, uint32_t round, bool whole, bool *ended
     return CVY_OK;
 }
 
+/* Tell all rows at the usual pace, which those of a journal have their part in. */
+static void correct_pace(cvy_kernel_survey *survey)
+{
+    cvy_pace pace = {0};
+    for (int i = 0; i < survey->rows; i++) {
+        cvy_pace_add(&pace, &survey->row[i].metered);
+    }
+    for (int i = 0; i < survey->rows; i++) {
+        survey->row[i].time = cvy_pace_correct(&pace, &survey->row[i].metered);
+    }
+    survey->probe_s = cvy_pace_probe_s(&pace);
+    survey->interruptions = cvy_pace_interruptions(&pace);
+}
+
 static cvy_status survey_rounds(surveyor *s)
 {
     bool ended = false;
@@ -240,7 +225,7 @@ static cvy_status survey_rounds(surveyor *s)
     }
     CVY_TRY(probe(s));
     s->survey->spent_s = find_spent(s);
-    s->survey->interruptions = s->meter->interruptions(s->meter->context);
+    correct_pace(s->survey);
     return cvy_noise_sum_up(&s->noise, &s->survey->noise);
 }
 

@@ -39,7 +39,8 @@ typedef struct cvy_kernel_survey_options {
 /** A kernel that was measured. */
 typedef struct cvy_kernel_survey_row {
     cvy_op op;
-    cvy_kernel_time time;
+    cvy_metered metered;  /**< as it was measured */
+    cvy_kernel_time time; /**< at the machine's usual pace */
     int family;  /**< -1: of the options' own ops */
     int shape;   /**< the same number for all passes of one shape, and for no other */
 } cvy_kernel_survey_row;
@@ -48,12 +49,12 @@ typedef struct cvy_kernel_survey_row {
 typedef struct cvy_kernel_survey {
     cvy_kernel_survey_row *row;
     int rows, capacity;
-    int repeated;    /**< kernels measured again because something else ran */
     int refused;     /**< ops that no backend runs, or for which there is no memory */
     int rounds;      /**< whole ones */
     bool stopped;    /**< it was asked to end early */
     double spent_s;
-    double interruptions; /**< what interrupted kernels added to their undisturbed time, as a share of it */
+    double probe_s;       /**< of the probe at the usual pace; 0: there was none */
+    double interruptions; /**< what interrupts kernels adds to their undisturbed time, as a share of it */
     cvy_noise_report noise;
 } cvy_kernel_survey;
 

@@ -4,6 +4,7 @@
  * loops are left out.
  */
 #include "calibrate/meter.h"
+#include "plan/layout.h"
 
 static bool holds_weights(cvy_role role) { return role == CVY_ROLE_W || role == CVY_ROLE_DW; }
 
@@ -72,7 +73,22 @@ static void add_way(const cvy_op *op, cvy_quality quality, ways *w)
     }
 }
 
-/* Of a convolution: each pair of formats, then Winograd's algorithm with the weights as forward has them. */
+/* By Winograd's algorithm, to which plans give the weights in the format that forward has them in. */
+static void add_winograd(const cvy_backend_chain *chain, const cvy_op *direct, int block, ways *w)
+{
+    cvy_op way = *direct;
+    int weights = cvy_op_index(direct, CVY_ROLE_W);
+    const cvy_operand *input = cvy_op_find(direct, CVY_ROLE_DX), *output = cvy_op_find(direct, CVY_ROLE_DY);
+    way.params.window.winograd = true;
+    if (direct->pass == CVY_PASS_BACKWARD_DATA && weights >= 0) {
+        cvy_layer_formats formats = {.input = input->tensor.format, .output = output->tensor.format};
+        cvy_layout_rule_weights(block, direct->kind, false, &formats);
+        way.operand[weights].tensor.format = formats.weight;
+    }
+    add_way(&way, cvy_backend_quality(chain, &way, NULL), w);
+}
+
+/* Of a convolution: each pair of formats, then Winograd's algorithm in those that are left. */
 static void add_formats(const cvy_backend_chain *chain, const cvy_op *op, int block, ways *w)
 {
     cvy_format blocked = block == 16 ? CVY_FORMAT_C16 : CVY_FORMAT_C8;
@@ -88,11 +104,8 @@ static void add_formats(const cvy_backend_chain *chain, const cvy_op *op, int bl
     }
     int direct = w->count;
     for (int i = 0; i < direct && op->kind == CVY_OP_CONVOLUTION; i++) {
-        cvy_op way = w->way[i];
-        way.params.window.winograd = true;
-        if (cvy_op_by_winograd(&way)) {
-            add_way(&way, cvy_backend_quality(chain, &way, NULL), w);
-        }
+        cvy_op direct_way = w->way[i];
+        add_winograd(chain, &direct_way, block, w);
     }
 }
 

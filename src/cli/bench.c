@@ -27,7 +27,7 @@ static const char *print_strategy(const cli_options *options)
 static cvy_status print_json(const cli_options *options, const cvy_throughput *t)
 {
     return cli_json_print(json_pack(
-        "{s:s, s:s, s:i, s:i, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:o, s:o, s:o}",
+        "{s:s, s:s, s:i, s:i, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o}",
         "model", options->model, "strategy", print_strategy(options), "ranks", cli_ranks_count(), "threads_per_rank",
         t->threads, "global_batch", (json_int_t)t->batch, "precision", print_precision(options), "images_per_s",
         cli_json_number(t->images_per_s), "iteration_s", cli_json_number(t->iteration_s), "floor_s",
@@ -36,7 +36,8 @@ static cvy_status print_json(const cli_options *options, const cvy_throughput *t
         cli_json_number(t->communication_s), "peak_memory_bytes", (json_int_t)t->peak_memory_bytes, "recompute_s",
         cli_json_number(t->recompute_s), "primitives_floor_s", cli_json_number(t->primitives_floor_s), "iterations",
         (json_int_t)t->iterations, "measured_s", cli_json_number(t->measured_s), "step_overhead_s",
-        cli_json_number(t->step_overhead_s), "steps", cli_json_steps(t->row, t->rows, t->measured_s)));
+        cli_json_number(t->step_overhead_s), "probe_s", cli_json_number(t->probe_s), "steps",
+        cli_json_steps(t->row, t->rows, t->measured_s)));
 }
 
 static void print_part(const char *name, double seconds, double iteration_s)

@@ -28,8 +28,8 @@ static void print_head(const cvy_calibration *c)
         printf(", %d that nobody runs", s->refused);
     }
     printf("\n");
-    printf("noise           %d probes, quartiles %.1f %% apart, drift %+.1f %%, %d kernels measured again\n\n",
-           s->noise.probes, 100 * s->noise.spread, 100 * s->noise.drift, s->repeated);
+    printf("noise           %d probes, quartiles %.1f %% apart, drift %+.1f %%, interruptions %.1f %%\n\n",
+           s->noise.probes, 100 * s->noise.spread, 100 * s->noise.drift, 100 * s->interruptions);
 }
 
 static void print_score(const cvy_fit_score *score)
@@ -223,9 +223,10 @@ cvy_status cli_calibration_print_json(const cvy_calibration *c, const char *path
     for (int i = 0; i < c->fits; i++) {
         json_array_append_new(fits, make_fit(&c->fit[i]));
     }
-    json_t *probes = json_pack("{s:i, s:o, s:o, s:o, s:i, s:s}", "probes", s->noise.probes, "spread",
+    json_t *probes = json_pack("{s:i, s:o, s:o, s:o, s:o, s:s}", "probes", s->noise.probes, "spread",
                                cli_json_number(s->noise.spread), "drift", cli_json_number(s->noise.drift), "disturbed",
-                               cli_json_number(s->noise.disturbed), "repeated", s->repeated, "words",
+                               cli_json_number(s->noise.disturbed), "interruptions",
+                               cli_json_number(s->interruptions), "words",
                                cvy_noise_print(&s->noise, noise));
     json_t *beside = json_pack("{s:i, s:o, s:o, s:o, s:o}", "rounds", c->beside.rounds, "lockstep",
                                cli_json_number(c->beside.lockstep), "spread", cli_json_number(c->beside.spread),

@@ -6,14 +6,12 @@
 #include "cli/matrix.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/order.h"
 #include "cli/compare.h"
 #include "cli/planning.h"
 #include "cli/progress.h"
@@ -40,7 +38,8 @@ static cvy_status open_machines(cli_matrix *m)
                                                          .cores = machine->device.cores,
                                                          .devices = cvy_machine_devices(machine),
                                                          .devices_per_node = machine->devices_per_node,
-                                                         .bucket_bytes = machine->execution.bucket_bytes};
+                                                         .bucket_bytes = machine->execution.bucket_bytes,
+                                                         .probe_s = machine->device.probe_s};
         cvy_machine_destroy(&machine);
     }
     return CVY_OK;
@@ -127,26 +126,14 @@ static cvy_status predict_row(const cli_matrix *m, cli_matrix_row *row)
 
 /* ---- measurements ---- */
 
-static double find_median(const cli_matrix_row *row)
+/* What an iteration took by the runs so far; 0 before the first. */
+static double guess(const cli_matrix_row *row)
 {
-    double sorted[CLI_MOST_RUNS];
-    const int n = row->runs;
-    memcpy(sorted, row->iteration_s, (size_t)n * sizeof *sorted);
-    cvy_sort_doubles(sorted, n);
-    return n ? 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]) : 0.0;
-}
-
-static void summarise(cli_matrix_row *row)
-{
-    row->median_s = find_median(row);
-    row->least_s = row->most_s = row->median_s;
+    double sum_s = 0.0;
     for (int i = 0; i < row->runs; i++) {
-        row->least_s = fmin(row->least_s, row->iteration_s[i]);
-        row->most_s = fmax(row->most_s, row->iteration_s[i]);
+        sum_s += row->run[i].iteration_s / row->runs;
     }
-    if (row->priced && row->median_s > 0.0) {
-        row->accuracy = fmax(0.0, 1.0 - fabs(row->predicted_s - row->median_s) / row->median_s);
-    }
+    return sum_s;
 }
 
 /* How far the whole is. */
@@ -178,7 +165,7 @@ static int64_t count_left(const cli_matrix *m)
 static cvy_status measure_row(const cli_matrix *m, cli_matrix_row *row, cli_matrix_journal *journal, advance *a)
 {
     cli_matrix_run run = {0};
-    double guess_s = row->runs ? find_median(row) : row->priced ? row->predicted_s : 0.0;
+    double guess_s = row->runs ? guess(row) : row->priced ? row->predicted_s : 0.0;
     cvy_status status = cli_matrix_measure(m, row, guess_s, &run);
     a->done++;
     if (status == CVY_ERR_RANK) {
@@ -190,8 +177,7 @@ static cvy_status measure_row(const cli_matrix *m, cli_matrix_row *row, cli_matr
         return CVY_OK;
     }
     CVY_TRY(status);
-    row->iteration_s[row->runs++] = run.iteration_s;
-    row->memory_bytes = run.memory_bytes > row->memory_bytes ? run.memory_bytes : row->memory_bytes;
+    cli_matrix_add_run(&run, row);
     return cli_matrix_journal_add(journal, m, row, &run);
 }
 
@@ -258,7 +244,7 @@ cvy_status cli_compare_matrix(const cli_options *options)
     CVY_TRY_GOTO(status, done, cli_matrix_journal_open(options->matrix.out, &m, &journal));
     CVY_TRY_GOTO(status, done, measure(&m, journal));
     for (int i = 0; i < m.rows; i++) {
-        summarise(&m.row[i]);
+        cli_matrix_sum_up(&m, &m.row[i]);
     }
     status = tell(&m);
 done:

@@ -10,6 +10,19 @@
 
 enum { CLI_MATRIX_MOST_ROWS = 4096, CLI_MATRIX_MOST_MACHINES = 16 };
 
+/** One run. */
+typedef struct cli_matrix_run {
+    double iteration_s;           /**< median of its iterations */
+    double probe_s;               /**< of the machine's probe meanwhile */
+    int64_t memory_bytes;         /**< largest resident set of a rank */
+} cli_matrix_run;
+
+/** Iterations of all runs of a row. */
+typedef struct cli_matrix_middle {
+    double median_s, least_s, most_s; /**< 0: unknown */
+    double accuracy;              /**< 1 - |predicted - median| / median, not below 0; 0 without a prediction */
+} cli_matrix_middle;
+
 /** A row of the list, what was measured of it, and what is predicted. */
 typedef struct cli_matrix_row {
     const char *model, *strategy; /**< borrowed from the list */
@@ -17,9 +30,11 @@ typedef struct cli_matrix_row {
     int line;                     /**< of the list */
     int64_t bucket_bytes;         /**< as runs have it */
 
-    int runs;                     /**< that were measured */
-    double iteration_s[CLI_MOST_RUNS]; /**< median of each run, in the order in which they were made */
-    double median_s, least_s, most_s;         /**< of these */
+    cli_matrix_run run[CLI_MOST_RUNS]; /**< in the order in which they were made */
+    int runs;
+    cli_matrix_middle clock;      /**< by the clock */
+    cli_matrix_middle at_pace;    /**< each run by its pace: as if the machine were as fast as when it was calibrated */
+    double pace;                  /**< how many times as long the probe took as it did then, the median; 0: unknown */
     int64_t memory_bytes;         /**< largest resident set of a rank over all runs */
     bool failed;                  /**< a run failed, as `why_failed` says: no others were tried */
     char why_failed[CVY_WHY_TEXT];
@@ -29,7 +44,6 @@ typedef struct cli_matrix_row {
     char why_not[CVY_WHY_TEXT];
     double predicted_s, error_relative;
     int64_t predicted_bytes;
-    double accuracy;              /**< 1 - |predicted - measured| / measured, not below 0; 0 without a schedule */
     char family[CVY_STRATEGY_TEXT];
 } cli_matrix_row;
 
@@ -37,6 +51,7 @@ typedef struct cli_matrix_row {
 typedef struct cli_matrix_machine {
     const char *name; /**< as it was asked for */
     int64_t cores, devices, devices_per_node, bucket_bytes;
+    double probe_s;   /**< of the probe when it was calibrated; 0: unknown */
 } cli_matrix_machine;
 
 /** All of them. */
@@ -69,12 +84,6 @@ enum { CLI_MATRIX_WORDS_TEXT = 4096 };
  * @retval CVY_ERR_INPUT it is too long
  */
 cvy_status cli_matrix_ask(const cli_matrix *matrix, const cli_matrix_row *row, char *text);
-
-/** One run. */
-typedef struct cli_matrix_run {
-    double iteration_s;
-    int64_t memory_bytes;
-} cli_matrix_run;
 
 /**
  * Run a row once, in a process of its own, by the launcher where it has several ranks.
@@ -111,18 +120,30 @@ void cli_matrix_journal_close(cli_matrix_journal **journal);
 /** Whether a row was measured and priced, so that it counts. */
 bool cli_matrix_counts(const cli_matrix_row *row);
 
-/** Whether what was measured lies within the prediction's error bar. */
-bool cli_matrix_is_inside(const cli_matrix_row *row);
+/** Take a run up. */
+void cli_matrix_add_run(const cli_matrix_run *run, cli_matrix_row *row);
+
+/** Sum up the runs of a row. */
+void cli_matrix_sum_up(const cli_matrix *matrix, cli_matrix_row *row);
+
+/** Whether what was measured lies within the prediction's error bar: by the clock, or at the calibration's pace. */
+bool cli_matrix_is_inside(const cli_matrix_row *row, const cli_matrix_middle *measured);
 
 /** Whether a prediction is off by more than 15 % and by more than the runs differ among themselves. */
-bool cli_matrix_is_off(const cli_matrix_row *row);
+bool cli_matrix_is_off(const cli_matrix_row *row, const cli_matrix_middle *measured);
+
+/** Means over rows, and how many of them hold. */
+typedef struct cli_matrix_score {
+    double accuracy, error; /**< the error is signed: predicted / measured - 1 */
+    int rows, inside, off;
+    const cli_matrix_row *worst; /**< NULL where there are none */
+} cli_matrix_score;
 
 /** "1x2 serial": rows that are averaged. */
 typedef struct cli_matrix_mean {
     const char *family;
     int64_t ranks, threads;
-    double accuracy, error; /**< means; the error is signed: predicted / measured - 1 */
-    int rows;
+    cli_matrix_score clock, at_pace;
 } cli_matrix_mean;
 
 /** How the oracle orders strategies of one model, batch, ranks and threads, over all such sets of rows. */
@@ -137,8 +158,7 @@ typedef struct cli_matrix_figures {
     cli_matrix_mean *mean;
     int means;
     cli_matrix_mean all;
-    const cli_matrix_row *worst; /**< NULL where no row counts */
-    int inside, off, measured, failed, unpriced;
+    int measured, failed, unpriced;
     int memory_rows, memory_close;                 /**< of over 200 MB, and those within 5 % */
     double memory_error, memory_worst;             /**< of these: mean of sizes, and the largest, with its sign */
     cli_matrix_order order;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/order.h"
 #include "cli/matrix.h"
 
 static const double MOST_OFF = 0.15, MEMORY_CLOSE = 0.05; /* what convoy asks of its predictions */
@@ -16,30 +17,96 @@ bool cli_matrix_counts(const cli_matrix_row *row)
     return row->runs > 0 && row->machine >= 0;
 }
 
-bool cli_matrix_is_inside(const cli_matrix_row *row)
+bool cli_matrix_is_inside(const cli_matrix_row *row, const cli_matrix_middle *measured)
 {
-    return row->priced && fabs(row->predicted_s - row->median_s) <= row->error_relative * row->predicted_s;
+    return row->priced && fabs(row->predicted_s - measured->median_s) <= row->error_relative * row->predicted_s;
 }
 
-bool cli_matrix_is_off(const cli_matrix_row *row)
+bool cli_matrix_is_off(const cli_matrix_row *row, const cli_matrix_middle *measured)
 {
-    double off_s = fabs(row->predicted_s - row->median_s);
-    return !row->priced || off_s > fmax(MOST_OFF * row->median_s, row->most_s - row->least_s);
+    double off_s = fabs(row->predicted_s - measured->median_s);
+    return !row->priced || off_s > fmax(MOST_OFF * measured->median_s, measured->most_s - measured->least_s);
+}
+
+/* ---- runs ---- */
+
+void cli_matrix_add_run(const cli_matrix_run *run, cli_matrix_row *row)
+{
+    row->run[row->runs++] = *run;
+    row->memory_bytes = run->memory_bytes > row->memory_bytes ? run->memory_bytes : row->memory_bytes;
+}
+
+static double find_median(double *values, int count)
+{
+    cvy_sort_doubles(values, count);
+    return count ? 0.5 * (values[(count - 1) / 2] + values[count / 2]) : 0.0;
+}
+
+/* @p seconds come out in order. */
+static cli_matrix_middle find_middle(const cli_matrix_row *row, double *seconds)
+{
+    if (row->runs == 0) {
+        return (cli_matrix_middle){.median_s = 0.0};
+    }
+    cli_matrix_middle middle = {.median_s = find_median(seconds, row->runs)};
+    middle.least_s = seconds[0];
+    middle.most_s = seconds[row->runs - 1];
+    if (row->priced && middle.median_s > 0.0) {
+        middle.accuracy = fmax(0.0, 1.0 - fabs(row->predicted_s - middle.median_s) / middle.median_s);
+    }
+    return middle;
+}
+
+void cli_matrix_sum_up(const cli_matrix *matrix, cli_matrix_row *row)
+{
+    double usual_s = row->machine >= 0 ? matrix->machine[row->machine].probe_s : 0.0;
+    double seconds[CLI_MOST_RUNS], pace[CLI_MOST_RUNS];
+    bool paced = usual_s > 0.0 && row->runs > 0;
+    for (int i = 0; i < row->runs; i++) {
+        seconds[i] = row->run[i].iteration_s;
+        paced = paced && row->run[i].probe_s > 0.0;
+    }
+    row->clock = find_middle(row, seconds);
+    for (int i = 0; i < row->runs && paced; i++) {
+        pace[i] = row->run[i].probe_s / usual_s;
+        seconds[i] = row->run[i].iteration_s / pace[i];
+    }
+    row->pace = paced ? find_median(pace, row->runs) : 0.0;
+    row->at_pace = paced ? find_middle(row, seconds) : (cli_matrix_middle){.median_s = 0.0};
 }
 
 /* ---- means ---- */
 
+static void add_score(const cli_matrix_row *row, bool paced, cli_matrix_score *score)
+{
+    const cli_matrix_middle *measured = paced ? &row->at_pace : &row->clock;
+    const cli_matrix_middle *worst = !score->worst ? NULL : paced ? &score->worst->at_pace : &score->worst->clock;
+    score->accuracy += measured->accuracy;
+    score->error += row->priced ? row->predicted_s / measured->median_s - 1.0 : 0.0;
+    score->rows++;
+    score->inside += cli_matrix_is_inside(row, measured);
+    score->off += cli_matrix_is_off(row, measured);
+    score->worst = !worst || measured->accuracy < worst->accuracy ? row : score->worst;
+}
+
 static void add_to(cli_matrix_mean *mean, const cli_matrix_row *row)
 {
-    mean->accuracy += row->accuracy;
-    mean->error += row->priced ? row->predicted_s / row->median_s - 1.0 : 0.0;
-    mean->rows++;
+    add_score(row, false, &mean->clock);
+    if (row->pace > 0.0) {
+        add_score(row, true, &mean->at_pace);
+    }
+}
+
+static void divide_score(cli_matrix_score *score)
+{
+    score->accuracy /= score->rows ? score->rows : 1;
+    score->error /= score->rows ? score->rows : 1;
 }
 
 static void divide(cli_matrix_mean *mean)
 {
-    mean->accuracy /= mean->rows ? mean->rows : 1;
-    mean->error /= mean->rows ? mean->rows : 1;
+    divide_score(&mean->clock);
+    divide_score(&mean->at_pace);
 }
 
 /* There is room for as many means as there are rows. */
@@ -90,9 +157,6 @@ static void count_rows(const cli_matrix *m, cli_matrix_figures *f)
         f->measured += row->runs > 0;
         f->unpriced += !row->priced;
         if (cli_matrix_counts(row)) {
-            f->inside += cli_matrix_is_inside(row);
-            f->off += cli_matrix_is_off(row);
-            f->worst = !f->worst || row->accuracy < f->worst->accuracy ? row : f->worst;
             count_memory(row, f);
         }
     }
@@ -120,11 +184,11 @@ static bool order_set(const cli_matrix *m, int first, cli_matrix_order *order, d
         const cli_matrix_row *a = &m->row[i];
         for (int j = i + 1; j < m->rows && are_comparable(a, &m->row[first]); j++) {
             const cli_matrix_row *b = &m->row[j];
-            if (!are_comparable(a, b) || a->median_s == b->median_s) {
+            if (!are_comparable(a, b) || a->clock.median_s == b->clock.median_s) {
                 continue;
             }
-            bool same = (a->predicted_s < b->predicted_s) == (a->median_s < b->median_s);
-            bool apart = a->most_s < b->least_s || b->most_s < a->least_s;
+            bool same = (a->predicted_s < b->predicted_s) == (a->clock.median_s < b->clock.median_s);
+            bool apart = a->clock.most_s < b->clock.least_s || b->clock.most_s < a->clock.least_s;
             pairs++;
             agreed += same;
             order->apart += apart;

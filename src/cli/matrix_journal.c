@@ -43,6 +43,10 @@ static cvy_status read_entry(const json_t *json, const cvy_json_source *source, 
     CVY_TRY(cvy_json_get_text(json, "run", source, &e->line));
     CVY_TRY(cvy_json_get_int(json, "ranks", source, 1, CVY_MAX_RANKS, &e->ranks));
     CVY_TRY(cvy_json_get_real(json, "iteration_s", source, 1e-9, 1e9, &e->run.iteration_s));
+    e->run.probe_s = 0.0; /* of runs before there were probes */
+    if (json_object_get(json, "probe_s")) {
+        CVY_TRY(cvy_json_get_real(json, "probe_s", source, 0.0, 1e9, &e->run.probe_s));
+    }
     return cvy_json_get_int(json, "peak_memory_bytes", source, 0, INT64_MAX, &e->run.memory_bytes);
 }
 
@@ -56,8 +60,7 @@ static cvy_status give_entry(const cli_matrix_journal *journal, const entry *e, 
         cli_matrix_row *row = &matrix->row[i];
         CVY_TRY(cli_matrix_ask(matrix, row, text));
         if (row->ranks == e->ranks && row->runs < matrix->options->matrix.runs && strcmp(text, e->line) == 0) {
-            row->iteration_s[row->runs++] = e->run.iteration_s;
-            row->memory_bytes = e->run.memory_bytes > row->memory_bytes ? e->run.memory_bytes : row->memory_bytes;
+            cli_matrix_add_run(&e->run, row);
         }
     }
     return CVY_OK;
@@ -130,9 +133,9 @@ cvy_status cli_matrix_journal_add(cli_matrix_journal *journal, const cli_matrix 
         return CVY_OK;
     }
     CVY_TRY(cli_matrix_ask(matrix, row, text));
-    json_t *json = json_pack("{s:s, s:s, s:s, s:I, s:f, s:I}", "host", journal->host, "version", CVY_VERSION, "run",
-                             text, "ranks", (json_int_t)row->ranks, "iteration_s", run->iteration_s,
-                             "peak_memory_bytes", (json_int_t)run->memory_bytes);
+    json_t *json = json_pack("{s:s, s:s, s:s, s:I, s:f, s:f, s:I}", "host", journal->host, "version", CVY_VERSION,
+                             "run", text, "ranks", (json_int_t)row->ranks, "iteration_s", run->iteration_s, "probe_s",
+                             run->probe_s, "peak_memory_bytes", (json_int_t)run->memory_bytes);
     CVY_REQUIRE(json, CVY_ERR_MEMORY, "no memory for a line of %s", journal->path);
     bool written = json_dumpf(json, journal->file, JSON_COMPACT) == 0 && fputc('\n', journal->file) != EOF &&
                    fflush(journal->file) == 0;

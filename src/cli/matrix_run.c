@@ -191,6 +191,8 @@ static cvy_status parse_answer(const char *text, cli_matrix_run *run_out)
     json_t *json = NULL;
     CVY_TRY(cvy_json_parse(&source, at, strcspn(at, "\n"), &json));
     cvy_status status = cvy_json_get_real(json, "iteration_s", &source, 1e-9, MOST_SECONDS, &run_out->iteration_s);
+    status = status == CVY_OK ? cvy_json_get_real(json, "probe_s", &source, 0.0, MOST_SECONDS, &run_out->probe_s)
+                              : status;
     status = status == CVY_OK ? cvy_json_get_int(json, "peak_memory_bytes", &source, 0, INT64_MAX,
                                                  &run_out->memory_bytes) : status;
     json_decref(json);

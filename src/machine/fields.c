@@ -127,6 +127,8 @@ static const cvy_machine_field device_fields[] = {
      .help = "the standard deviation of a step's time by its mean"},
     {.key = "interruptions", .type = CVY_MACHINE_REAL, .maximum = 10, .offset = offsetof(cvy_device, interruptions),
      .help = "what interrupts kernels adds to their undisturbed time, as a share of it"},
+    {.key = "probe", .type = TIME_FIELD, .offset = offsetof(cvy_device, probe_s),
+     .help = "the time of a small product at the pace that kernels are told at"},
     {.key = "price", .type = CVY_MACHINE_QUANTITY, .quantity = CVY_QUANTITY_PRICE, .maximum = 1e6,
      .offset = offsetof(cvy_device, price_usd_per_h), .help = "its price, as 2.48 USD/h"},
     {.key = "kernel-tables", .type = CVY_MACHINE_FILES, .offset = offsetof(cvy_device, kernel_table),

@@ -105,6 +105,8 @@ typedef struct cvy_device {
     double slice_floor;                             /**< share of a whole kernel's time that a thin slice still takes */
     double spread;                                  /**< standard deviation of a step's time by its mean */
     double interruptions;                           /**< what interrupts kernels adds to their time, a share of it */
+    double probe_s;                                 /**< of a small product (backend/probe.h) at the pace that kernels
+                                                         are told at; 0: unknown */
     double price_usd_per_h;
     cvy_efficiency efficiency[CVY_MAX_EFFICIENCIES];
     int efficiencies;

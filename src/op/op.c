@@ -401,24 +401,53 @@ cvy_status cvy_op_add(cvy_op *op, cvy_role role, const cvy_tensor *tensor)
     return CVY_OK;
 }
 
-bool cvy_op_in_place(const cvy_op *op, cvy_role role)
+/* One map becomes another, element by element. */
+static bool is_activation(cvy_op_kind kind)
 {
-    switch (op->kind) {
-    case CVY_OP_RELU: return role == (op->pass == CVY_PASS_FORWARD ? CVY_ROLE_X : CVY_ROLE_DY) || role == CVY_ROLE_DY1;
+    switch (kind) {
+    case CVY_OP_RELU:
     case CVY_OP_RELU6:
     case CVY_OP_LEAKY_RELU:
     case CVY_OP_SIGMOID:
     case CVY_OP_TANH:
     case CVY_OP_SILU:
     case CVY_OP_HARD_SWISH:
-    case CVY_OP_MULTIPLY:
     case CVY_OP_STOCHASTIC_DEPTH:
-    case CVY_OP_DROPOUT: return role == (op->pass == CVY_PASS_FORWARD ? CVY_ROLE_X : CVY_ROLE_DY);
+    case CVY_OP_DROPOUT: return true;
+    default: return false;
+    }
+}
+
+bool cvy_op_is_elementwise(cvy_op_kind kind)
+{
+    switch (kind) {
+    case CVY_OP_ADD:
+    case CVY_OP_MEAN_SQUARED_ERROR:
+    case CVY_OP_SGD:
+    case CVY_OP_ADAMW:
+    case CVY_OP_ADAM:
+    case CVY_OP_SQUARE_SUM:
+    case CVY_OP_CLIP:
+    case CVY_OP_LARS:
+    case CVY_OP_LAMB_DIRECTION:
+    case CVY_OP_LAMB:
+    case CVY_OP_AVERAGE: return true;
+    default: return is_activation(kind);
+    }
+}
+
+bool cvy_op_in_place(const cvy_op *op, cvy_role role)
+{
+    bool forward = op->pass == CVY_PASS_FORWARD;
+    if (is_activation(op->kind) || op->kind == CVY_OP_MULTIPLY) {
+        return role == (forward ? CVY_ROLE_X : CVY_ROLE_DY) || (op->kind == CVY_OP_RELU && role == CVY_ROLE_DY1);
+    }
+    switch (op->kind) {
     case CVY_OP_ADD: return role == CVY_ROLE_X || role == CVY_ROLE_X1;
     case CVY_OP_BATCH_NORM:
         return (op->pass == CVY_PASS_INFERENCE && role == CVY_ROLE_X) ||
                ((op->pass == CVY_PASS_BACKWARD || op->pass == CVY_PASS_GRAD_APPLY) && role == CVY_ROLE_DY);
-    case CVY_OP_GROUP_NORM: return role == (op->pass == CVY_PASS_FORWARD ? CVY_ROLE_X : CVY_ROLE_DY);
+    case CVY_OP_GROUP_NORM: return role == (forward ? CVY_ROLE_X : CVY_ROLE_DY);
     default: return false;
     }
 }

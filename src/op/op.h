@@ -363,6 +363,9 @@ const char *cvy_op_kind_name(cvy_op_kind kind);
 /** Whether a kind is a convolution, transposed or not: a window of weights, in groups. */
 bool cvy_op_convolves(cvy_op_kind kind);
 
+/** Whether a kind goes element by element, the same work whatever the shapes: activations, sums, updates. */
+bool cvy_op_is_elementwise(cvy_op_kind kind);
+
 /** Whether an op is a convolution with one filter for each channel. */
 bool cvy_op_is_depthwise(const cvy_op *op);
 

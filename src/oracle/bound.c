@@ -283,15 +283,18 @@ static double bound_wait(const cvy_bound *bound, const cvy_strategy *strategy, d
     return wait_s;
 }
 
-void cvy_bound_lay_out(cvy_bound *bound, const cvy_strategy *strategy)
+bool cvy_bound_lay_out(cvy_bound *bound, const cvy_strategy *strategy)
 {
     if (bound->network.mesh.ranks &&
         memcmp(bound->network.mesh.size, strategy->mesh.size, sizeof strategy->mesh.size) == 0) {
-        return;
+        return true;
     }
-    if (cvy_network_setup(bound->machine, &strategy->mesh, &bound->network) == CVY_OK) {
-        bound->exchange_s = cvy_bound_price_gradients(bound, strategy);
+    if (cvy_network_setup(bound->machine, &strategy->mesh, &bound->network) != CVY_OK) {
+        bound->network.mesh.ranks = 0;
+        return false;
     }
+    bound->exchange_s = cvy_bound_price_gradients(bound, strategy);
+    return true;
 }
 
 cvy_recompute cvy_bound_find_recompute(const cvy_machine *machine, const cvy_strategy *strategy,
@@ -311,7 +314,10 @@ cvy_bounded cvy_bound_estimate(cvy_bound *bound, const cvy_strategy *strategy, c
     work sum = add_up(bound, strategy, recompute);
     double compute_s = sum.all_s - sum.sent_s + update_s;
     cvy_bounded bounded = {.memory_bytes = bound_memory(bound, strategy, recompute)};
-    cvy_bound_lay_out(bound, strategy);
+    if (!cvy_bound_lay_out(bound, strategy)) {
+        bounded.iteration_s = HUGE_VAL;
+        return bounded;
+    }
     if (size[CVY_AXIS_STAGE] > 1) {
         bounded.iteration_s = fmax(bound_pipeline(bound, strategy, &sum),
                                    (sum.all_s + update_s) / stages + bound->exchange_s);

@@ -49,9 +49,10 @@ cvy_status cvy_bound_enter(cvy_bound *bound, const cvy_block *block, const cvy_l
 
 /**
  * Bound a strategy whose axes of depth to channel, and whose cut, are those of the block that was entered. Takes no
- * memory. Cannot fail: a strategy that cannot be has some bound.
+ * memory. Cannot fail: a strategy that cannot be has some bound; of more ranks than the machine has devices no
+ * iteration ends, so its seconds are infinite.
  *
- * @param[in] strategy  no more ranks than the machine has devices; each rank has a sample for each micro-batch
+ * @param[in] strategy  each rank has a sample for each micro-batch
  */
 cvy_bounded cvy_bound_estimate(cvy_bound *bound, const cvy_strategy *strategy, cvy_recompute recompute);
 

@@ -182,8 +182,11 @@ unsigned cvy_bound_find_gradient_axes(const cvy_bound *bound, int layer);
 /** Price kernels and sendings at a size of micro-batch. */
 void cvy_bound_price(cvy_bound *bound, int64_t samples, cvy_bound_seconds *seconds_out);
 
-/** Lay the mesh of a strategy on the machine, unless it lies there, and price its exchange of gradients. */
-void cvy_bound_lay_out(cvy_bound *bound, const cvy_strategy *strategy);
+/**
+ * Lay the mesh of a strategy on the machine, unless it lies there, and price its exchange of gradients; false where the
+ * machine has fewer devices.
+ */
+bool cvy_bound_lay_out(cvy_bound *bound, const cvy_strategy *strategy);
 
 /** Pieces that the gathers of a forward pass join along the channels. */
 double cvy_bound_count_pieces(const cvy_bound *bound);

@@ -1,4 +1,6 @@
 /* The seconds of a bound, layer by layer: what a mix of cuts is chosen by. */
+#include <math.h>
+
 #include "oracle/bound_internal.h"
 
 cvy_op_kind cvy_bound_get_kind(const cvy_bound *bound, int layer) { return bound->table.kind[layer]; }
@@ -40,10 +42,10 @@ void cvy_bound_estimate_layers(cvy_bound *bound, const cvy_strategy *strategy, d
     cvy_bound_seconds seconds;
     double m = strategy->micro_batches > 1 ? (double)strategy->micro_batches : 1.0;
     int64_t samples = bound->options.batch / strategy->mesh.size[CVY_AXIS_SAMPLE] / (int64_t)m;
-    cvy_bound_lay_out(bound, strategy);
+    bool fits = cvy_bound_lay_out(bound, strategy);
     cvy_bound_price(bound, samples > 1 ? samples : 1, &seconds);
     for (int i = 0; i < bound->model->layers; i++) {
-        layer_s_out[i] = 0.0;
+        layer_s_out[i] = fits ? 0.0 : HUGE_VAL;
     }
     for (int i = 0; i < bound->table.pieces; i++) {
         const cvy_bound_piece *piece = &bound->table.piece[i];
@@ -54,7 +56,7 @@ void cvy_bound_estimate_layers(cvy_bound *bound, const cvy_strategy *strategy, d
         const cvy_bound_link *link = &bound->link[i];
         layer_s_out[link->layer] += m * link->times * bound->sending[link->sending].seconds;
     }
-    if (!bound->machine->execution.overlap) {
+    if (fits && !bound->machine->execution.overlap) {
         add_exchange(bound, strategy, layer_s_out);
     }
 }

@@ -252,15 +252,22 @@ cvy_status cvy_bound_find_sendings(cvy_bound *bound)
 
 /* ---- seconds ---- */
 
-static double price_halo(cvy_network *network, const cvy_bound_sending *what, double bytes)
+/* What an exchange takes at least: a link that saves up while nothing is sent may spare what its bucket holds. */
+static double find_least(const cvy_bound *bound, const cvy_network_cost *cost)
+{
+    bool saves = cost->level >= 0 && bound->machine->level[cost->level].burst_bytes > 0;
+    return cost->seconds - (saves ? fmin(cost->bytes_s, cvy_machine_bucket(bound->machine)) : 0.0);
+}
+
+static double price_halo(cvy_bound *bound, const cvy_bound_sending *what, double bytes)
 {
     cvy_message message[2] = {{.bytes = (int64_t)bytes}, {.bytes = (int64_t)bytes, .receive = true}};
     cvy_network_cost cost;
     for (int axis = 0; axis < CVY_AXES; axis++) {
         message[0].peer_offset[axis] = message[1].peer_offset[axis] = what->axes >> axis & 1;
     }
-    cvy_network_estimate_messages(network, message, 2, CVY_TRAFFIC_SPACE, &cost);
-    return cost.seconds;
+    cvy_network_estimate_messages(&bound->block_network, message, 2, CVY_TRAFFIC_SPACE, &cost);
+    return find_least(bound, &cost);
 }
 
 double cvy_bound_count_pieces(const cvy_bound *bound)
@@ -281,13 +288,13 @@ void cvy_bound_price_sendings(cvy_bound *bound, int64_t samples, double seconds_
         cvy_bound_sending *what = &bound->sending[i];
         double bytes = what->fixed_bytes + what->sample_bytes * (double)samples;
         if (what->collective == CVY_COLLECTIVE_POINT_TO_POINT) {
-            what->seconds = price_halo(&bound->block_network, what, bytes);
+            what->seconds = price_halo(bound, what, bytes);
         } else {
             cvy_network_request request = {.collective = what->collective, .axes = what->axes, .bytes = bytes,
                                            .traffic = cvy_network_traffic(CVY_PHASE_REDISTRIBUTE, what->axes)};
             cvy_network_cost cost;
             cvy_network_estimate_collective(&bound->block_network, &request, &cost);
-            what->seconds = cost.seconds;
+            what->seconds = find_least(bound, &cost);
         }
         seconds_out[0] += what->times[0] * what->seconds;
         seconds_out[1] += what->times[1] * what->seconds;
@@ -304,7 +311,7 @@ double cvy_bound_price_transfers(cvy_bound *bound, const cvy_strategy *strategy,
     cvy_message message = {.bytes = (int64_t)bytes, .peer_offset = {[CVY_AXIS_STAGE] = 1}};
     cvy_network_cost cost;
     cvy_network_estimate_messages(&bound->network, &message, 1, cvy_network_traffic(CVY_PHASE_REDISTRIBUTE, 1), &cost);
-    return 2.0 * (double)borders * cost.seconds;
+    return 2.0 * (double)borders * find_least(bound, &cost);
 }
 
 double cvy_bound_price_gradients(cvy_bound *bound, const cvy_strategy *strategy)
@@ -322,7 +329,7 @@ double cvy_bound_price_gradients(cvy_bound *bound, const cvy_strategy *strategy)
                                            .leaders = leaders};
             cvy_network_cost cost;
             cvy_network_estimate_collective(&bound->network, &request, &cost);
-            seconds += buckets * cost.seconds;
+            seconds += buckets * find_least(bound, &cost);
         }
     }
     return seconds;

@@ -121,6 +121,7 @@ static char *locate(const cvy_machine *machine, const char *name)
     return path;
 }
 
+/* One of the very kernel goes before one of all convolutions; of equals the first does. */
 static cvy_status load_predictor(const char *path, cvy_compute *compute, int index)
 {
     CVY_TRY(cvy_predictor_load(path, &compute->predictor[index]));
@@ -129,7 +130,9 @@ static cvy_status load_predictor(const char *path, cvy_compute *compute, int ind
     for (int kernel = 0; kernel < CVY_KERNEL_COUNT; kernel++) {
         const cvy_efficiency like = {.kernel = cvy_predictor_kernel(predictor), .pass = pass,
                                      .precision = (int)cvy_predictor_precision(predictor)};
-        if (!compute->predictor_of[kernel][pass] && rule_applies(&like, kernel, pass, compute->precision)) {
+        const cvy_predictor *was = compute->predictor_of[kernel][pass];
+        bool better = !was || (cvy_predictor_kernel(was) != kernel && like.kernel == kernel);
+        if (better && rule_applies(&like, kernel, pass, compute->precision)) {
             compute->predictor_of[kernel][pass] = predictor;
         }
     }

@@ -84,27 +84,10 @@ _Static_assert(sizeof features / sizeof features[0] == CVY_KERNEL_FEATURES, "eac
 /* What time depends on, of an op of a kind. */
 static int find_what_matters(cvy_op_kind kind)
 {
+    if (cvy_op_is_elementwise(kind)) {
+        return OF_ALL; /* whatever the shape */
+    }
     switch (kind) {
-    case CVY_OP_RELU:
-    case CVY_OP_DROPOUT:
-    case CVY_OP_ADD:
-    case CVY_OP_MEAN_SQUARED_ERROR:
-    case CVY_OP_SGD:
-    case CVY_OP_ADAMW:
-    case CVY_OP_RELU6:
-    case CVY_OP_LEAKY_RELU:
-    case CVY_OP_SIGMOID:
-    case CVY_OP_TANH:
-    case CVY_OP_SILU:
-    case CVY_OP_HARD_SWISH:
-    case CVY_OP_STOCHASTIC_DEPTH:
-    case CVY_OP_ADAM:
-    case CVY_OP_SQUARE_SUM:
-    case CVY_OP_CLIP:
-    case CVY_OP_LARS:
-    case CVY_OP_LAMB_DIRECTION:
-    case CVY_OP_LAMB:
-    case CVY_OP_AVERAGE: return OF_ALL; /* element by element, whatever the shape */
     case CVY_OP_BATCH_NORM:
     case CVY_OP_GROUP_NORM:
     case CVY_OP_LOCAL_RESPONSE_NORM:

@@ -66,6 +66,9 @@ typedef struct cvy_pricing {
     cvy_trace *trace;               /**< takes the slices of a pipeline; NULL: nobody wants them */
 } cvy_pricing;
 
+/** Seconds that the fullest link of a machine saves up while nothing is sent; 0: none does. Cannot fail. */
+double cvy_machine_bucket(const cvy_machine *machine);
+
 /** Bytes of a rank's memory. */
 typedef struct cvy_rank_memory {
     int64_t part[CVY_MEMORY_PARTS];
@@ -93,6 +96,8 @@ typedef struct cvy_priced_rank {
     double forward_s[2], backward_s[2][2];
     double send_s[2];           /**< to the next stage */
     double return_s[2];         /**< of the gradient to the stage before */
+    double send_burst_s[2];     /**< of these, what links that save up while nothing is sent may spare */
+    double return_burst_s[2];
     double sum_s[2];            /**< of gradients with those of the micro-batches before: in each backward but one */
     double last_s;              /**< of updates in the last backward, until its gradient goes on */
     double update_s;            /**< behind all of them */

@@ -126,10 +126,12 @@ static bool receives_from_stage(const cvy_schedule *s, const cvy_step *step)
     return cvy_step_passes_stage(s, step) && s->message[s->exchange[step->exchange].first_message].receive;
 }
 
-static void note_transfer(const cvy_schedule *s, const cvy_step *step, cvy_priced_rank *rank)
+static void note_transfer(const cvy_schedule *s, const cvy_step *step, double burst_s, cvy_priced_rank *rank)
 {
-    double *way = cvy_step_passes_forward(s, step) ? rank->send_s : rank->return_s;
-    way[step->micro_batch > 0] += step->estimate_s;
+    const bool forward = cvy_step_passes_forward(s, step);
+    const int which = step->micro_batch > 0;
+    (forward ? rank->send_s : rank->return_s)[which] += step->estimate_s;
+    (forward ? rank->send_burst_s : rank->return_burst_s)[which] += burst_s;
 }
 
 static cvy_communication *find_sum(const cvy_schedule *s, const cvy_step *step, cvy_priced_rank *rank)
@@ -158,23 +160,28 @@ static cvy_status price_exchange(cvy_pricing *pricing, cvy_step *step, cvy_price
     return CVY_OK;
 }
 
+double cvy_machine_bucket(const cvy_machine *machine)
+{
+    double full_s = 0.0;
+    for (int i = 0; i < machine->levels; i++) {
+        full_s = fmax(full_s, (double)machine->level[i].burst_bytes / machine->level[i].bandwidth_Bps);
+    }
+    return full_s;
+}
+
 /*
  * Links that save up while nothing is sent (a token bucket) carry that at once, beyond their rate. Steps are walked in
  * their order: each kernel saves up its own time, to no more than the bucket holds; an exchange spends it. The first
- * walk finds what an iteration leaves to the next.
+ * walk finds what an iteration leaves to the next. What passes between stages is walked in estimate_pipeline.c.
  */
 static void spend_burst(cvy_pricing *pricing, cvy_priced_rank *rank)
 {
     const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
-    const cvy_machine *machine = pricing->oracle->machine;
-    const double *burst_s = pricing->oracle->burst_s;
-    double full_s = 0.0, saved_s = 0.0;
-    for (int i = 0; i < machine->levels; i++) {
-        full_s = fmax(full_s, (double)machine->level[i].burst_bytes / machine->level[i].bandwidth_Bps);
-    }
+    const double *burst_s = pricing->oracle->burst_s, full_s = cvy_machine_bucket(pricing->oracle->machine);
+    double saved_s = 0.0;
     for (int i = 0; i < 2 * s->steps && full_s > 0.0; i++) {
         cvy_step *step = &s->step[i % s->steps];
-        double spent_s = fmin(saved_s, burst_s[i % s->steps]);
+        double spent_s = cvy_step_passes_stage(s, step) ? 0.0 : fmin(saved_s, burst_s[i % s->steps]);
         saved_s -= spent_s;
         if (step->exchange < 0) {
             saved_s = fmin(full_s, saved_s + step->estimate_s);
@@ -184,12 +191,12 @@ static void spend_burst(cvy_pricing *pricing, cvy_priced_rank *rank)
     }
 }
 
-static void note_exchange(cvy_step *step, cvy_priced_rank *rank)
+static void note_exchange(const cvy_pricing *pricing, cvy_step *step, cvy_priced_rank *rank)
 {
     const cvy_schedule *s = &rank->plan->schedule[CVY_SCHEDULE_TRAIN];
     find_sum(s, step, rank)->seconds += step->estimate_s * rank->times[step - s->step];
     if (cvy_step_passes_stage(s, step)) {
-        note_transfer(s, step, rank);
+        note_transfer(s, step, pricing->oracle->burst_s[step - s->step], rank);
     }
 }
 
@@ -270,7 +277,7 @@ cvy_status cvy_price_steps(cvy_pricing *pricing, cvy_priced_rank *rank)
     spend_burst(pricing, rank);
     for (int i = 0; i < s->steps; i++) {
         if (s->step[i].exchange >= 0 && !receives_from_stage(s, &s->step[i])) {
-            note_exchange(&s->step[i], rank);
+            note_exchange(pricing, &s->step[i], rank);
         }
     }
     return CVY_OK;

@@ -18,6 +18,7 @@ typedef struct stream_state {
     int cause;      /* of the step to run: what it starts behind so far; -1: nothing of this iteration */
     double time_s;  /* when it can start as far as is known */
     double free_s;  /* when the stream is */
+    double saved_s; /* then; it grows until the next step */
 } stream_state;
 
 typedef struct join_state {
@@ -116,7 +117,7 @@ static cvy_status check(const cvy_simulation *simulation, int *distance_out)
                     step->join < simulation->joins && step->first_dependency >= 0 && step->dependencies >= 0 &&
                     step->dependencies <= simulation->dependencies - step->first_dependency;
         CVY_REQUIRE(fits, CVY_ERR_ARG, "step %d of a simulation: a stream, join or dependency that there is not", i);
-        CVY_REQUIRE(step->duration_s >= 0 && step->duration_s < INFINITY, CVY_ERR_ARG,
+        CVY_REQUIRE(step->duration_s >= 0 && step->duration_s < INFINITY && step->burst_s >= 0, CVY_ERR_ARG,
                     "step %d of a simulation: %g seconds, expected 0 or more", i, step->duration_s);
     }
     for (int i = 0; i < simulation->dependencies; i++) {
@@ -159,12 +160,25 @@ static void order_steps(cvy_simulator *s, const cvy_simulation *simulation)
     }
 }
 
+/* What a step that begins now takes; what its stream saved up while it was idle (a token bucket) it takes less. */
+static double find_duration(const cvy_simulator *s, const cvy_sim_step *step, stream_state *stream, double start_s)
+{
+    if (!s->simulation->saved_s) {
+        return step->duration_s;
+    }
+    double saved_s = fmin(s->simulation->bucket_s, stream->saved_s + (start_s - stream->free_s));
+    double spent_s = fmin(saved_s, step->burst_s);
+    stream->saved_s = saved_s - spent_s;
+    s->busy_s[step->stream] -= spent_s;
+    return fmax(step->duration_s - spent_s, 0.0);
+}
+
 /* A step's times are known: note them, and let those who wait for it go on. */
 static void finish(cvy_simulator *s, int index, double start_s, int cause)
 {
     const cvy_sim_step *step = &s->simulation->step[index];
     stream_state *stream = &s->stream[step->stream];
-    double end_s = start_s + step->duration_s;
+    double end_s = start_s + find_duration(s, step, stream, start_s);
     s->start_s[index] = start_s;
     s->end_s[(size_t)s->row * (size_t)s->simulation->steps + (size_t)index] = end_s;
     s->cause[index] = cause;
@@ -270,6 +284,22 @@ static cvy_status run_iteration(cvy_simulator *s)
     return CVY_OK;
 }
 
+/* What streams have saved up: at the begin from who asks, at the end for them. */
+static void take_saved(cvy_simulator *s)
+{
+    for (int i = 0; s->simulation->saved_s && i < s->simulation->streams; i++) {
+        s->stream[i].saved_s = s->simulation->saved_s[i];
+    }
+}
+
+static void give_saved(const cvy_simulator *s, double end_s)
+{
+    for (int i = 0; s->simulation->saved_s && i < s->simulation->streams; i++) {
+        double saved_s = s->stream[i].saved_s + (end_s - s->stream[i].free_s);
+        s->simulation->saved_s[i] = fmin(s->simulation->bucket_s, saved_s);
+    }
+}
+
 static double find_last_end(const cvy_simulator *s)
 {
     double last_s = 0;
@@ -284,12 +314,15 @@ cvy_status cvy_simulator_run(cvy_simulator *simulator, const cvy_simulation *sim
 {
     int distance, last = iterations - 1, middle = last / 2;
     double middle_s = 0;
-    CVY_REQUIRE(iterations >= 1, CVY_ERR_ARG, "a simulation of %d iterations, expected at least 1", iterations);
+    CVY_REQUIRE(iterations >= 1 && (iterations == 1 || !simulation->saved_s), CVY_ERR_ARG,
+                "a simulation of %d iterations, expected %s", iterations,
+                iterations < 1 ? "at least 1" : "1 where streams save up");
     CVY_TRY(check(simulation, &distance));
     simulator->rows = (distance < last ? distance : last) + 1;
     CVY_TRY(make_room(simulator, simulation, simulator->rows));
     order_steps(simulator, simulation);
     simulator->simulation = simulation;
+    take_saved(simulator);
     for (int iteration = 0; iteration < iterations; iteration++) {
         simulator->iteration = iteration;
         simulator->row = iteration % simulator->rows;
@@ -299,6 +332,7 @@ cvy_status cvy_simulator_run(cvy_simulator *simulator, const cvy_simulation *sim
         }
     }
     double makespan_s = find_last_end(simulator);
+    give_saved(simulator, makespan_s);
     for (int i = 0; i < simulation->streams; i++) {
         simulator->idle_s[i] = makespan_s - iterations * simulator->busy_s[i];
     }

@@ -11,6 +11,7 @@
 /** A step with its seconds. */
 typedef struct cvy_sim_step {
     double duration_s; /**< at least 0 */
+    double burst_s;    /**< at least 0: of these, what a stream that has saved up as much spares */
     int stream;
     int join;          /**< starts when all members of this join can; -1: on its own */
     int first_dependency, dependencies;
@@ -25,6 +26,8 @@ typedef struct cvy_simulation {
     int steps, dependencies, streams, joins;
     const cvy_sim_step *step;
     const cvy_dependency *dependency; /**< distance: iterations back, at most CVY_SIM_MAX_DISTANCE */
+    double bucket_s; /**< seconds that a stream saves up while it is idle, at most; a step spends them */
+    double *saved_s; /**< of each stream: in, at the begin; out, at the end of the run; NULL: nothing saves up */
 } cvy_simulation;
 
 enum { CVY_SIM_MAX_DISTANCE = 64 };
@@ -52,7 +55,8 @@ void cvy_simulator_destroy(cvy_simulator **simulator);
  * Simulate. Not collective. Takes time proportional to steps and dependencies, and no memory after larger simulations.
  *
  * @param[in]  simulation  of at least one stream; borrowed until the next run
- * @param[in]  iterations  at least 1; what an iteration before the first would have done is done
+ * @param[in]  iterations  at least 1, and 1 where streams save up; what an iteration before the first would have done
+ *                         is done
  * @param[out] result_out  untouched on failure
  * @retval CVY_ERR_ARG     no stream or iteration, an index out of bounds, seconds below 0 or not finite
  * @retval CVY_ERR_INFEASIBLE  steps wait for each other; one that waits in vain is named

@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "backend/probe.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -89,13 +90,50 @@ typedef struct measuring {
     const cvy_throughput_options *effort;
     sample *samples;
     double *total_s;
+    cvy_probe *probe;
+    int64_t probe_every; /* iterations between two probes */
+    double probe_s;      /* sum */
+    int probes;
 } measuring;
 
-static cvy_status run_iterations(cvy_session *session, const cvy_train_options *options, const measuring *m)
+/* ---- the machine's pace ---- */
+
+static const double probe_every_s = 0.05; /* a hundredth of the time */
+
+/* All ranks run the probe between the same iterations, so that none waits for another's. Collective. */
+static cvy_status choose_probes(const cvy_session *session, double iteration_s, measuring *m)
+{
+    CVY_TRY(cvy_comm_all_reduce(session->comm, &iteration_s, 1, CVY_F64, CVY_REDUCE_MAX));
+    m->probe_every = iteration_s > 0.0 ? (int64_t)fmax(1.0, fmin(1e6, probe_every_s / iteration_s)) : 1;
+    return CVY_OK;
+}
+
+static cvy_status probe(measuring *m)
+{
+    cvy_probe_time time;
+    CVY_TRY(cvy_probe_run(m->probe, &time));
+    m->probe_s += time.seconds;
+    m->probes++;
+    return CVY_OK;
+}
+
+/* Collective. */
+static cvy_status find_mean_probe(const cvy_session *session, const measuring *m, double *probe_out)
+{
+    double sum_s = m->probe_s / m->probes;
+    CVY_TRY(cvy_comm_all_reduce(session->comm, &sum_s, 1, CVY_F64, CVY_REDUCE_SUM));
+    *probe_out = sum_s / cvy_comm_ranks(session->comm);
+    return CVY_OK;
+}
+
+/* ---- iterations ---- */
+
+static cvy_status run_iterations(cvy_session *session, const cvy_train_options *options, measuring *m)
 {
     cvy_executor_batch batch = fill_batch(session);
     cvy_executor_result result;
     sample before = {0};
+    double seconds = 0.0;
     for (int64_t i = -m->effort->warmup; i < m->effort->iterations; i++) {
         cvy_run run = {.seed = options->seed,
                        .step = i + m->effort->warmup,
@@ -105,10 +143,14 @@ static cvy_status run_iterations(cvy_session *session, const cvy_train_options *
                        .update = i + m->effort->warmup + 1};
         if (i == 0) {
             cvy_executor_reset_profile(session->executor);
+            CVY_TRY(choose_probes(session, seconds, m));
+        }
+        if (i >= 0 && i % m->probe_every == 0) {
+            CVY_TRY(probe(m));
         }
         double start_s = cvy_clock_s();
         CVY_TRY(cvy_executor_run(session->executor, CVY_SCHEDULE_TRAIN, &batch, &run, &result));
-        double seconds = cvy_clock_s() - start_s;
+        seconds = cvy_clock_s() - start_s;
         if (i >= 0) {
             sample now = sum_phases(session);
             m->samples[i] = (sample){.iteration = seconds,
@@ -121,7 +163,7 @@ static cvy_status run_iterations(cvy_session *session, const cvy_train_options *
             *m->total_s += seconds;
         }
     }
-    return CVY_OK;
+    return probe(m);
 }
 
 /* ---- ranks ---- */
@@ -200,6 +242,7 @@ static cvy_status summarise(const cvy_session *session, const measuring *m, doub
                     .update = find_quantile(m->samples, count, offsetof(sample, update), 0.5, room),
                     .communication = find_quantile(m->samples, count, offsetof(sample, communication), 0.5, room)};
     CVY_TRY(take_busiest_parts(session, &parts));
+    CVY_TRY(find_mean_probe(session, m, &out->probe_s));
     out->forward_s = parts.forward;
     out->recompute_s = parts.recompute;
     out->backward_s = parts.backward;
@@ -257,12 +300,13 @@ static cvy_status measure(const cvy_model *model, const cvy_train_options *optio
                 "iterations: expected 1 to 1000000, got %lld", (long long)iterations);
     cvy_session session;
     cvy_throughput out = {.batch = options->batch, .iterations = iterations};
-    measuring m = {effort, cvy_calloc((size_t)iterations, sizeof(sample)), &out.measured_s};
+    measuring m = {.effort = effort, .samples = cvy_calloc((size_t)iterations, sizeof(sample)),
+                   .total_s = &out.measured_s};
     double *room = cvy_calloc((size_t)iterations, sizeof *room);
     cvy_status status = cvy_session_open(model, options, observer, true, false, &session);
     CVY_TRY_GOTO(status, done, status);
-    status = cvy_comm_agree(session.comm, m.samples && room ? CVY_OK : CVY_ERR_MEMORY);
-    CVY_TRY_GOTO(status, done, status);
+    status = m.samples && room ? cvy_probe_create(&session.plan->options.backends, &m.probe) : CVY_ERR_MEMORY;
+    CVY_TRY_GOTO(status, done, cvy_comm_agree(session.comm, status));
     (void)cvy_pulse_set(CVY_ACTIVITY_COMPUTING);
     CVY_TRY_GOTO(status, done, cvy_executor_initialise(session.executor, options->seed));
     CVY_TRY_GOTO(status, done, run_iterations(&session, options, &m));
@@ -273,6 +317,7 @@ static cvy_status measure(const cvy_model *model, const cvy_train_options *optio
     CVY_TRY_GOTO(status, done, cvy_comm_agree(session.comm, measure_floors(&session, effort, &out)));
     *throughput_out = out;
 done:
+    cvy_probe_destroy(&m.probe);
     cvy_free(m.samples);
     cvy_free(room);
     cvy_session_close(&session);

@@ -7,6 +7,7 @@
 typedef struct fake_machine {
     double (*op_s)(const struct fake_machine *machine, const cvy_op *op);
     double (*probe_s)(const struct fake_machine *machine);
+    double (*beside_s)(const struct fake_machine *machine); /* of the probes beside an op; NULL: there are none */
     double now_s;
     int measured, probed;
     uint64_t hash[4096]; /* of ops in the order in which they were measured */
@@ -25,13 +26,16 @@ static inline double law_of_calm(const fake_machine *machine)
     return 2e-3;
 }
 
-static inline cvy_status measure_fake(void *context, const cvy_op *op, double between_bytes, cvy_kernel_time *time_out)
+static inline cvy_status measure_fake(void *context, const cvy_op *op, double between_bytes, cvy_metered *metered_out)
 {
     fake_machine *machine = context;
     (void)between_bytes;
-    *time_out = (cvy_kernel_time){.seconds = machine->op_s(machine, op), .error = 0.01};
+    *metered_out = (cvy_metered){.time = {.seconds = machine->op_s(machine, op), .error = 0.01}};
+    if (machine->beside_s) {
+        metered_out->probe.seconds = metered_out->probe.mean_s = machine->beside_s(machine);
+    }
     machine->hash[machine->measured++ % 4096] = cvy_op_hash(op);
-    machine->now_s += 9.0 * time_out->seconds;
+    machine->now_s += 9.0 * metered_out->time.seconds;
     return CVY_OK;
 }
 
@@ -46,18 +50,11 @@ static inline cvy_status probe_fake(void *context, double *seconds_out)
 
 static inline double read_fake_clock(void *context) { return ((fake_machine *)context)->now_s; }
 
-static inline double find_fake_interruptions(void *context)
-{
-    (void)context;
-    return 0.0;
-}
-
 static inline cvy_meter make_fake_meter(fake_machine *machine)
 {
     machine->op_s = machine->op_s ? machine->op_s : law_of_bytes;
     machine->probe_s = machine->probe_s ? machine->probe_s : law_of_calm;
-    return (cvy_meter){.context = machine, .measure = measure_fake, .probe = probe_fake,
-                       .interruptions = find_fake_interruptions, .now_s = read_fake_clock};
+    return (cvy_meter){.context = machine, .measure = measure_fake, .probe = probe_fake, .now_s = read_fake_clock};
 }
 
 /* Ops of one round. */

@@ -1,4 +1,5 @@
 /* Surveys of machines that are laws: what is measured, how often, in which order, and what is said of noise. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
+#include "calibrate/pace.h"
 #include "fake_meter.h"
 #include "folder.h"
 
@@ -34,7 +36,7 @@ static void test_each_round_has_a_shape_of_each_family(void **state)
     survey_fake(&machine, 2, 1e9, &survey);
     assert_int_equal(survey.rows, 2 * count_round());
     assert_int_equal(survey.rounds, 2);
-    assert_int_equal(survey.refused + survey.repeated, 0);
+    assert_int_equal(survey.refused, 0);
     for (int i = 0; i < survey.rows; i++) {
         assert_true(survey.row[i].time.seconds == law_of_bytes(&machine, &survey.row[i].op));
         assert_int_equal(survey.row[i].shape % cvy_shape_families(), survey.row[i].family);
@@ -93,18 +95,6 @@ static double law_of_company(const fake_machine *machine)
     return machine->probed > 20 && machine->probed % 4 == 0 ? 4e-3 : 2e-3;
 }
 
-/* A kernel takes twice as long when it is measured for the first time. */
-static double law_of_bad_luck(const fake_machine *machine, const cvy_op *op)
-{
-    uint64_t hash = cvy_op_hash(op);
-    for (int i = 0; i < machine->measured; i++) {
-        if (machine->hash[i] == hash) {
-            return law_of_bytes(machine, op);
-        }
-    }
-    return 2.0 * law_of_bytes(machine, op);
-}
-
 static void report_fake(double (*probe_s)(const fake_machine *machine), cvy_noise_report *report)
 {
     static fake_machine machine;
@@ -158,21 +148,60 @@ static void test_few_probes_say_nothing(void **state)
     cvy_noise_clear(&noise);
 }
 
-/* What was measured before a long probe is measured again, and the shorter time stays. */
-static void test_what_was_disturbed_is_measured_again(void **state)
+/* Every other op is measured while the machine takes three times as long for anything. */
+static double law_of_spells(const fake_machine *machine) { return machine->measured % 2 ? 3.0 : 1.0; }
+
+static double law_of_slow_bytes(const fake_machine *machine, const cvy_op *op)
+{
+    return law_of_bytes(machine, op) * law_of_spells(machine);
+}
+
+/*
+ * All rows are told at one pace: the mean over time, in which spells of three times the length count so often. Of ops
+ * i = 0, 1, … that take b_i at the machine's best, it is sum(b_i s_i^2) / sum(b_i s_i).
+ */
+static void test_slow_spells_are_taken_out(void **state)
 {
     (void)state;
     static fake_machine machine;
     cvy_kernel_survey survey;
-    int halved = 0;
-    machine = (fake_machine){.op_s = law_of_bad_luck, .probe_s = law_of_company};
-    survey_fake(&machine, 10, 1e9, &survey);
+    double time = 0.0, slow = 0.0;
+    machine = (fake_machine){.op_s = law_of_slow_bytes, .beside_s = law_of_spells};
+    survey_fake(&machine, 2, 1e9, &survey);
     for (int i = 0; i < survey.rows; i++) {
-        halved += survey.row[i].time.seconds == law_of_bytes(&machine, &survey.row[i].op);
+        double best = law_of_bytes(&machine, &survey.row[i].op), spell = i % 2 ? 3.0 : 1.0;
+        time += best * spell;
+        slow += best * spell * spell;
     }
-    assert_true(survey.repeated > 16);
-    assert_int_equal(halved, survey.repeated);
+    for (int i = 0; i < survey.rows; i++) {
+        double expected = law_of_bytes(&machine, &survey.row[i].op) * slow / time;
+        assert_true(fabs(survey.row[i].time.seconds / expected - 1.0) < 1e-9);
+    }
+    assert_true(survey.interruptions == 0.0);
     cvy_kernel_survey_clear(&survey);
+}
+
+/*
+ * The probe takes 1 ms, its mean 1.2: interruptions add a fifth. A kernel of 10 us that came out as such was not
+ * interrupted, one of 60 ms was: 50 ms are its own; of one of 2.5 ms half of them are counted, 2.5 / 1.1.
+ */
+static void test_what_interrupts_is_told_apart(void **state)
+{
+    (void)state;
+    const double seconds[] = {1e-5, 6e-2, 2.5e-3}, expected[] = {1e-5 / (1.0 + 0.2 * 0.002), 5e-2, 2.5e-3 / 1.1};
+    cvy_pace pace = {0};
+    for (int i = 0; i < 3; i++) {
+        const cvy_metered metered = {.time.seconds = seconds[i], .probe = {1e-3, 1.2e-3}, .took_s = i + 1.0};
+        cvy_pace_add(&pace, &metered);
+    }
+    assert_true(fabs(cvy_pace_probe_s(&pace) - 1e-3) < 1e-12);
+    assert_true(fabs(cvy_pace_interruptions(&pace) - 0.2) < 1e-9);
+    for (int i = 0; i < 3; i++) {
+        const cvy_metered metered = {.time.seconds = 2.0 * seconds[i], .probe = {2e-3, 2e-3}}; /* in a slow moment */
+        assert_true(fabs(cvy_pace_correct(&pace, &metered).seconds / expected[i] - 1.0) < 1e-9);
+    }
+    const cvy_metered alone = {.time.seconds = 0.5};
+    assert_true(cvy_pace_correct(&pace, &alone).seconds == 0.5); /* nobody looked */
 }
 
 /* ---- going on ---- */
@@ -222,7 +251,7 @@ static void test_a_journal_cut_at_any_byte_goes_on(void **state)
         assert_true(put_test_file(path, data, cut));
         assert_int_equal(cvy_journal_open(path, 77, &journal), CVY_OK);
         assert_int_equal(cvy_journal_rows(journal), count_rows(data, cut));
-        assert_int_equal(cvy_journal_add(journal, &survey.row[0].op, &survey.row[0].time, 1.0), CVY_OK);
+        assert_int_equal(cvy_journal_add(journal, &survey.row[0].op, &survey.row[0].metered, 1.0), CVY_OK);
         cvy_journal_close(&journal);
         assert_int_equal(cvy_journal_open(path, 77, &journal), CVY_OK);
         assert_int_equal(cvy_journal_rows(journal), count_rows(data, cut) + 1);
@@ -294,7 +323,8 @@ int main(void)
         cmocka_unit_test(test_a_drift_is_told),
         cmocka_unit_test(test_company_is_told),
         cmocka_unit_test(test_few_probes_say_nothing),
-        cmocka_unit_test(test_what_was_disturbed_is_measured_again),
+        cmocka_unit_test(test_slow_spells_are_taken_out),
+        cmocka_unit_test(test_what_interrupts_is_told_apart),
         cmocka_unit_test_setup_teardown(test_a_journal_cut_at_any_byte_goes_on, create_test_folder, remove_test_folder),
         cmocka_unit_test_setup_teardown(test_a_survey_that_was_killed_goes_on, create_test_folder, remove_test_folder),
         cmocka_unit_test_setup_teardown(test_what_a_journal_is_not, create_test_folder, remove_test_folder),

@@ -2,18 +2,19 @@
 # convoy compare --matrix: what the runs say, by a launcher that is stood in for, so that every figure follows by hand.
 # Argument 1 is the program.
 . "$(dirname "$0")/setup.sh"
-machine() { # machine NAME CORES DEVICES
+machine() { # machine NAME CORES DEVICES [PROBE]
     cat <<MACHINE
 name: $1
 summary: "a flop takes a nanosecond, a message a millisecond and a microsecond for each byte"
 devices-per-node: {value: $3, source: "a test"}
 device: {name: $1, source: "a test", cores: $2, vector-bits: 256, memory: 16 GiB, memory-bandwidth: 1 TB/s,
+  ${4:+probe: $4,}
   peak: {fp32: 1 GFLOP/s, source: "a test"}}
 links:
   - {name: wire, connects: device, endpoints: $3, latency: 1 ms, bandwidth: 1 MB/s, ports: 1, source: "a test"}
 MACHINE
 }
-machine pair 1 2 >pair.yaml
+machine pair 1 2 "1 ms" >pair.yaml
 machine wide 2 4 >wide.yaml
 
 # The launcher notes its words, and answers with the next line of a file named after the strategy and the threads.
@@ -29,7 +30,7 @@ answer=$(head -n 1 "$answers")
 sed -i 1d "$answers"
 [ "$answer" = fails ] && { echo "some words"; echo "error: the run has failed"; echo "mpiexec: gave up"; exit 3; } >&2
 echo "a launcher's own words"
-echo "{\"iteration_s\": ${answer% *}, \"peak_memory_bytes\": ${answer#* }}"
+echo "{\"iteration_s\": ${answer% *}, \"probe_s\": 0.002, \"peak_memory_bytes\": ${answer#* }}"
 LAUNCH
 chmod +x launch
 answer() { # answer STRATEGY THREADS LINES...
@@ -74,6 +75,20 @@ for row in rows:
     assert abs(row["error"] - error) < 1e-6 and abs(row["accuracy"] - max(0, 1 - abs(error))) < 1e-6, row
     assert row["inside"] == (abs(row["predicted_s"] - row["measured_s"]) <= row["error_relative"] * row["predicted_s"])
     assert row["memory"]["predicted_bytes"] > 0, row
+# The probe took twice as long as in the calibration of one machine; of the other nobody knows.
+for row in rows:
+    if row["machine"] == "./wide.yaml":
+        assert row["pace"] is None and row["at_pace"]["measured_s"] is None, row
+        continue
+    paced, half = row["at_pace"], row["measured_s"] / 2
+    assert row["pace"] == 2 and abs(paced["measured_s"] - half) < 1e-12, row
+    error = row["predicted_s"] / half - 1
+    assert abs(paced["error"] - error) < 1e-6 and abs(paced["accuracy"] - max(0, 1 - abs(error))) < 1e-6, row
+    assert paced["inside"] == (abs(row["predicted_s"] - half) <= row["error_relative"] * row["predicted_s"]), row
+paced = [row["at_pace"] for row in rows if row["pace"]]
+assert answer["at_pace"]["counted"] == len(paced) == 4, answer["at_pace"]
+assert abs(answer["at_pace"]["mean_accuracy"] - sum(row["accuracy"] for row in paced) / 4) < 1e-6, answer["at_pace"]
+assert answer["at_pace"]["worst_accuracy"] == min(row["accuracy"] for row in paced), answer["at_pace"]
 mean = sum(row["accuracy"] for row in rows) / 5
 assert rows[0]["inside"] and not rows[1]["inside"], rows # a flop takes a nanosecond: about 1.8 s, and a bar of a half
 assert abs(answer["mean_accuracy"] - mean) < 1e-6 and answer["inside"] == sum(row["inside"] for row in rows), answer
@@ -129,6 +144,12 @@ expect 0 "$convoy" compare --matrix list.txt --machine ./single.yaml --runs 3 --
 has out "line 2: not predicted: no --machine has so many devices"
 expect 0 "$convoy" compare --matrix list.txt --machine ./pair.yaml --runs 3 --out runs.jsonl --launcher "$launcher"
 has out "line 6: predicted for devices of 1 core: no --machine has devices of 2"
+
+# Runs that were kept before there were probes have no pace.
+sed 's/"probe_s":[^,]*,//' runs.jsonl >old.jsonl
+expect 0 "$convoy" compare --matrix list.txt --machine ./pair.yaml --runs 3 --out old.jsonl --launcher "$launcher" \
+    --json
+has out '"pace":null'
 
 # What is wrong in the list, the line or the file is told before anything is run.
 while IFS='|' read -r line words; do

@@ -441,9 +441,29 @@ static void test_one_group_may_be_written_both_ways(void **state)
     assert_int_equal(cvy_op_check(&op), CVY_ERR_ARG);
 }
 
+/* What comes out of a place has come from that place alone, but for sums of all: activations, sums and updates. */
+static void test_kinds_that_go_element_by_element(void **state)
+{
+    (void)state;
+    static const cvy_op_kind alike[] = {CVY_OP_RELU, CVY_OP_RELU6, CVY_OP_LEAKY_RELU, CVY_OP_SIGMOID, CVY_OP_TANH,
+                                        CVY_OP_SILU, CVY_OP_HARD_SWISH, CVY_OP_DROPOUT, CVY_OP_STOCHASTIC_DEPTH,
+                                        CVY_OP_ADD, CVY_OP_MEAN_SQUARED_ERROR, CVY_OP_SGD, CVY_OP_ADAM, CVY_OP_ADAMW,
+                                        CVY_OP_LARS, CVY_OP_LAMB_DIRECTION, CVY_OP_LAMB, CVY_OP_SQUARE_SUM,
+                                        CVY_OP_CLIP, CVY_OP_AVERAGE};
+    int count = 0;
+    for (size_t i = 0; i < sizeof alike / sizeof *alike; i++) {
+        assert_true(cvy_op_is_elementwise(alike[i]));
+    }
+    for (int kind = 0; kind < CVY_OP_KIND_COUNT; kind++) {
+        count += cvy_op_is_elementwise((cvy_op_kind)kind);
+    }
+    assert_int_equal(count, sizeof alike / sizeof *alike);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kinds_that_go_element_by_element),
         cmocka_unit_test(test_signatures_are_complete),
         cmocka_unit_test(test_every_kind_and_pass_is_in_the_list_of_shapes),
         cmocka_unit_test(test_operands_keep_the_order_of_the_signature),

@@ -253,6 +253,31 @@ static void test_layers_add_up(void **state)
     cvy_model_destroy(&model);
 }
 
+/* 64 ranks on one device, without links: no iteration ends. A strategy that fits is bounded all the same, then. */
+static void test_more_ranks_than_devices_never_end(void **state)
+{
+    (void)state;
+    cvy_machine machine = make_bound_machine();
+    machine.nodes = machine.devices_per_node = 1;
+    machine.levels = 0;
+    cvy_oracle_options options = make_options(64);
+    cvy_model *model = open_model("lenet5");
+    cvy_bound *bound = create_bound(model, &machine, &options);
+    double *layer_s = cvy_calloc((size_t)model->layers, sizeof *layer_s);
+    cvy_strategy serial = parse(model, "serial", 1), data = parse(model, "data", 64);
+    cvy_strategy stages = parse(model, "stage=2,micro-batches=2", 2);
+    assert_true(estimate(bound, &data, CVY_RECOMPUTE_NONE).iteration_s == HUGE_VAL);
+    assert_true(estimate(bound, &stages, CVY_RECOMPUTE_NONE).iteration_s == HUGE_VAL);
+    assert_non_null(layer_s);
+    cvy_bound_estimate_layers(bound, &data, layer_s);
+    assert_true(layer_s[1] == HUGE_VAL);
+    double seconds = estimate(bound, &serial, CVY_RECOMPUTE_NONE).iteration_s;
+    assert_true(seconds > 0.0 && seconds < 1.0);
+    cvy_free(layer_s);
+    cvy_bound_destroy(&bound);
+    cvy_model_destroy(&model);
+}
+
 static void test_running_out_of_memory_is_told(void **state)
 {
     (void)state;
@@ -284,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_pipelines_fill_and_drain),
         cmocka_unit_test(test_a_block_that_cuts_nothing_is_told),
         cmocka_unit_test(test_layers_add_up),
+        cmocka_unit_test(test_more_ranks_than_devices_never_end),
         cmocka_unit_test(test_running_out_of_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

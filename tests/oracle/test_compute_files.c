@@ -258,6 +258,31 @@ static void test_a_predictor_by_hand(void **state)
     cvy_compute_destroy(&compute);
 }
 
+/* Of a 3x3 at stride 1 its own predictor is asked, wherever it stands, and not that of all convolutions. */
+static void test_the_kernels_own_predictor_is_asked(void **state)
+{
+    static const char format[] = "kernel: %s\npass: forward\nprecision: fp32\nerror: 0\npeak: 2 TFLOP/s\n"
+                                 "bandwidth: 1000 GB/s\ninputs: [n]\nmean: [0]\ndeviation: [1]\nlow: [0]\nhigh: [9]\n"
+                                 "nets: [[{weights: [0], biases: [%g]}]]\n";
+    static const char *const orders[] = {"  predictors: [general.yaml, own.yaml]\n",
+                                         "  predictors: [own.yaml, general.yaml]\n"};
+    char general[512], own[512];
+    int bytes = snprintf(general, sizeof general, format, "convolution", 3.0);
+    assert_true(put_test_file(test_path(*state, "general.yaml"), general, (size_t)bytes));
+    bytes = snprintf(own, sizeof own, format, "winograd-convolution", 1.0);
+    assert_true(put_test_file(test_path(*state, "own.yaml"), own, (size_t)bytes));
+    cvy_op square = make_convolution(CVY_PASS_FORWARD, 3, 1), strided = make_convolution(CVY_PASS_FORWARD, 1, 1);
+    for (int i = 0; i < 2; i++) {
+        cvy_machine *machine = load_machine(*state, orders[i]);
+        cvy_compute *compute = prepare(machine, CVY_PRECISION_FP32);
+        cvy_machine_destroy(&machine);
+        double general_s = exp(3.0) * flop_1x1 / 2e12 - launch_s, own_s = exp(1.0) * 9.0 * flop_1x1 / 2e12 - launch_s;
+        assert_near(cvy_compute_estimate_op(compute, &strided, 1.0, 0.0).seconds, launch_s + 2.0 * general_s);
+        assert_near(cvy_compute_estimate_op(compute, &square, 1.0, 0.0).seconds, launch_s + 2.0 * own_s);
+        cvy_compute_destroy(&compute);
+    }
+}
+
 /* Of several features each is the logarithm of its size: one net that passes it on, where y = log2 of it / 100. */
 static void test_features_are_sizes_of_the_op(void **state)
 {
@@ -348,6 +373,8 @@ int main(void)
                                         remove_test_folder),
         cmocka_unit_test_setup_teardown(test_wrong_tables_are_told_by_line, create_test_folder, remove_test_folder),
         cmocka_unit_test_setup_teardown(test_a_predictor_by_hand, create_test_folder, remove_test_folder),
+        cmocka_unit_test_setup_teardown(test_the_kernels_own_predictor_is_asked, create_test_folder,
+                                        remove_test_folder),
         cmocka_unit_test_setup_teardown(test_features_are_sizes_of_the_op, create_test_folder, remove_test_folder),
         cmocka_unit_test_setup_teardown(test_wrong_predictors_are_told_by_line, create_test_folder,
                                         remove_test_folder),

@@ -106,7 +106,8 @@ static void check_slices(const toy *t, const cvy_trace *trace, double iteration_
 static cvy_estimate lay_out(toy *t)
 {
     cvy_trace trace = {.slices = 0};
-    cvy_oracle oracle = {0};
+    const cvy_machine machine = {.device.kind = CVY_DEVICE_GPU};
+    cvy_oracle oracle = {.machine = &machine};
     cvy_estimate_question question = {.strategy.pipeline = t->order};
     cvy_pricing pricing = {.oracle = &oracle, .question = &question, .stages = t->stages,
                            .micro_batches = t->parts, .larger = t->larger, .trace = &trace};

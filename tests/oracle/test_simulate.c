@@ -37,7 +37,8 @@ static problem *begin(int streams)
 
 static int add_step(problem *p, int stream, double duration_s)
 {
-    p->step[p->simulation.steps] = (cvy_sim_step){duration_s, stream, -1, p->simulation.dependencies, 0};
+    p->step[p->simulation.steps] = (cvy_sim_step){
+        .duration_s = duration_s, .stream = stream, .join = -1, .first_dependency = p->simulation.dependencies};
     return p->simulation.steps++;
 }
 
@@ -79,6 +80,39 @@ static void test_exchanges_overlap_the_rest_of_backward(void **state)
     int path[6];
     assert_int_equal(cvy_simulator_critical_path(simulator, path), 4);
     assert_memory_equal(path, ((int[]){0, 1, 3, 5}), 4 * sizeof *path);
+}
+
+/*
+ * Computing for 3, 1 and 3 s; behind the first two a message of 2 s and one of 4. The link saves up to 2.5 s while it
+ * is idle: 3 s give 2.5, of which the first spends 2 and takes no time, 3-3; half a second and that from 3 to 4 are
+ * 1.5, but of the second's 4 s only 1 may be spared: 4-7. Then 0.5 and 0, at 7, are left.
+ */
+static void test_a_link_that_is_idle_saves_up(void **state)
+{
+    (void)state;
+    problem *p = begin(2);
+    double saved_s[2] = {0.0, 0.0};
+    p->simulation.bucket_s = 2.5;
+    p->simulation.saved_s = saved_s;
+    int first = add_step(p, 0, 3);
+    p->step[add_step(p, 1, 2)].burst_s = 2;
+    add_dependency(p, first, 0);
+    int second = add_step(p, 0, 1);
+    p->step[add_step(p, 1, 4)].burst_s = 1;
+    add_dependency(p, second, 0);
+    add_step(p, 0, 3);
+    cvy_simulated result = run(p, 1);
+    static const double start_s[] = {0, 3, 3, 4, 4}, end_s[] = {3, 3, 4, 7, 7};
+    assert_memory_equal(result.start_s, start_s, sizeof start_s);
+    assert_memory_equal(result.end_s, end_s, sizeof end_s);
+    assert_true(result.makespan_s == 7 && result.busy_s[1] == 3 && result.idle_s[1] == 4);
+    assert_true(saved_s[1] == 0.5);
+    saved_s[1] = 0.0; /* without a pause 0-2 and 2-6; with what was saved up before 0-0 and 1-4 */
+    p->step[first].duration_s = 0;
+    assert_true(run(p, 1).makespan_s == 6);
+    saved_s[1] = 2;
+    assert_true(run(p, 1).makespan_s == 4);
+    assert_int_equal(cvy_simulator_run(simulator, &p->simulation, 2, &result), CVY_ERR_ARG);
 }
 
 /*
@@ -344,8 +378,9 @@ static void test_steps_that_wait_for_each_other_are_named(void **state)
 static void test_what_is_out_of_bounds_is_refused(void **state)
 {
     (void)state;
-    static const cvy_sim_step wrong[] = {{1, 1, -1, 0, 0}, {1, -1, -1, 0, 0}, {1, 0, 0, 0, 0},        {1, 0, -1, 0, 2},
-                                         {1, 0, -1, 2, 0}, {-1, 0, -1, 0, 0}, {INFINITY, 0, -1, 0, 0}};
+    static const cvy_sim_step wrong[] = {{1, 0, 1, -1, 0, 0}, {1, 0, -1, -1, 0, 0}, {1, 0, 0, 0, 0, 0},
+                                         {1, 0, 0, -1, 0, 2}, {1, 0, 0, -1, 2, 0},  {-1, 0, 0, -1, 0, 0},
+                                         {INFINITY, 0, 0, -1, 0, 0}, {1, -1, 0, -1, 0, 0}};
     cvy_simulated result;
     problem *p = begin(1);
     add_step(p, 0, 1);
@@ -413,6 +448,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exchanges_overlap_the_rest_of_backward),
+        cmocka_unit_test(test_a_link_that_is_idle_saves_up),
         cmocka_unit_test(test_a_join_waits_for_its_last_member),
         cmocka_unit_test(test_pipelines_have_the_bubble_of_the_formula),
         cmocka_unit_test(test_the_steady_state_follows_distances),
