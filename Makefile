@@ -37,7 +37,7 @@ check-sanitizers: ## unit tests under the address and undefined behaviour saniti
 	@$(call build,asan)
 	ctest --preset asan
 
-check-plan-only: ## all tests of the build that needs no library but YAML and JSON
+check-plan-only: ## tests of the build that needs no library but YAML and JSON; its pages look as those of check-main
 	@$(call build,plan-only)
 	ctest --preset plan-only
 

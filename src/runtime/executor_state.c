@@ -172,41 +172,61 @@ void cvy_executor_release_state(cvy_executor *e)
     cvy_sharing_destroy(&e->state.sharing);
 }
 
+/* Two neighbours that are drawn together: uniform numbers of -1 to 1, or normal ones. */
+typedef struct drawn {
+    int64_t pair; /* -1: none yet */
+    double value[2];
+} drawn;
+
 /* A parameter at its birth. */
 typedef struct birth {
     const cvy_init *init;
     uint64_t seed;
     int parameter;
+    drawn *last;
 } birth;
 
-/* Element @p i: two words a uniform number, four a pair of normal ones. */
+/* Elements 2 pair and 2 pair + 1: two words a uniform number, four a pair of normal ones. */
+static void draw_pair(const birth *b, int64_t pair)
+{
+    bool normal = b->init->kind == CVY_INIT_KAIMING || b->init->kind == CVY_INIT_NORMAL;
+    cvy_words words = cvy_random_words(b->seed, CVY_PURPOSE_INITIALISATION, (uint32_t)b->parameter, 0,
+                                       (uint32_t)((uint64_t)pair >> 32), (uint32_t)pair);
+    b->last->pair = pair;
+    if (normal) {
+        cvy_random_normal_pair(words, b->last->value);
+        return;
+    }
+    for (int lane = 0; lane < 2; lane++) {
+        b->last->value[lane] = 2.0 * cvy_random_unit_double(words.v[2 * lane], words.v[2 * lane + 1]) - 1.0;
+    }
+}
+
+/* Elements are mostly asked for in their order: the second of a pair is there already. */
 static double draw_element(const void *context, int64_t i)
 {
     const birth *b = context;
-    int64_t pair = i / 2;
-    cvy_words words = cvy_random_words(b->seed, CVY_PURPOSE_INITIALISATION, (uint32_t)b->parameter, 0,
-                                       (uint32_t)((uint64_t)pair >> 32), (uint32_t)pair);
-    int lane = (int)(i % 2);
-    double uniform = 2.0 * cvy_random_unit_double(words.v[2 * lane], words.v[2 * lane + 1]) - 1.0;
-    double normal[2];
-    switch (b->init->kind) {
-    case CVY_INIT_ZERO: return 0.0;
-    case CVY_INIT_ONE: return 1.0;
-    case CVY_INIT_XAVIER: return uniform * sqrt(6.0 / (b->init->fan_in + b->init->fan_out));
-    case CVY_INIT_UNIFORM: return uniform / sqrt(b->init->fan_in);
-    case CVY_INIT_KAIMING:
-    case CVY_INIT_NORMAL:
-        cvy_random_normal_pair(words, normal);
-        return normal[lane] * (b->init->kind == CVY_INIT_NORMAL ? b->init->scale : sqrt(2.0 / b->init->fan_out));
+    if (b->init->kind == CVY_INIT_ZERO || b->init->kind == CVY_INIT_ONE) {
+        return b->init->kind == CVY_INIT_ONE ? 1.0 : 0.0;
     }
-    return 0.0;
+    if (b->last->pair != i / 2) {
+        draw_pair(b, i / 2);
+    }
+    double value = b->last->value[i % 2];
+    switch (b->init->kind) {
+    case CVY_INIT_XAVIER: return value * sqrt(6.0 / (b->init->fan_in + b->init->fan_out));
+    case CVY_INIT_UNIFORM: return value / sqrt(b->init->fan_in);
+    case CVY_INIT_KAIMING: return value * sqrt(2.0 / b->init->fan_out);
+    default: return value * b->init->scale;
+    }
 }
 
 cvy_status cvy_executor_initialise(cvy_executor *e, uint64_t seed)
 {
     memset(e->persistent.base, 0, e->persistent.bytes);
     for (int i = 0; i < e->plan->model->parameters; i++) {
-        const birth b = {.init = &e->plan->model->parameter[i].spec.init, .seed = seed, .parameter = i};
+        drawn last = {.pair = -1};
+        const birth b = {.init = &e->plan->model->parameter[i].spec.init, .seed = seed, .parameter = i, .last = &last};
         cvy_state_fill(&e->state.tensor[i], draw_element, &b); /* the parameters come first */
     }
     cvy_executor_start_averages(e);

@@ -26,7 +26,8 @@ static int remove_folder(void **state)
 static void test_memory_is_what_the_plan_says(void **state)
 {
     (void)state;
-    static const char *const models[] = {"lenet5", "cifar10-quick", "resnet18:size=32,classes=10", "cosmoflow:size=16"};
+    static const char *const models[] = {"lenet5", "cifar10-quick", "mobilenet-v2:size=32,classes=10",
+                                         "cosmoflow:size=16"};
     static const cvy_optimizer_name optimizers[] = {CVY_OPTIMIZE_MOMENTUM, CVY_OPTIMIZE_ADAMW, CVY_OPTIMIZE_LARS,
                                                     CVY_OPTIMIZE_LAMB};
     static const char *const layouts[] = {"auto", "plain", "channels-last", "blocked"};
