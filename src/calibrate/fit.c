@@ -1,6 +1,7 @@
 /*
  * Cross-validation: shapes fall into five parts by their number; each part is predicted by what was fitted to the other
- * four. A way is preferred to the roofline only where it is better by the median and by the mean of its errors.
+ * four. That way is taken of which the product of the median and the mean of errors is least: the mean alone is led by
+ * a few odd shapes, the median alone is blind to them.
  */
 #include "calibrate/fit.h"
 
@@ -161,7 +162,7 @@ static cvy_status score_all(trial *t, cvy_fit *fit)
     fit->best = CVY_FIT_ROOFLINE;
     for (size_t i = 0; i < sizeof candidate / sizeof candidate[0]; i++) {
         const cvy_fit_score *best = &fit->score[fit->best], *next = &fit->score[candidate[i]];
-        if (next->samples > 0 && next->median < best->median && next->mape < best->mape) {
+        if (next->samples > 0 && next->median * next->mape < best->median * best->mape) {
             fit->best = candidate[i];
         }
     }

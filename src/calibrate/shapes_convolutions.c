@@ -116,6 +116,12 @@ void cvy_draw_convolution_3x3(cvy_dice *dice, cvy_drawn_shape *shape)
     cut_slice(dice, shape);
 }
 
+void cvy_draw_convolution_5x5(cvy_dice *dice, cvy_drawn_shape *shape)
+{
+    draw_dense_window(dice, 2, 5, 1, shape);
+    cut_slice(dice, shape);
+}
+
 void cvy_draw_convolution_volume(cvy_dice *dice, cvy_drawn_shape *shape)
 {
     static const int64_t kernels[] = {1, 2, 3, 3, 3, 5}, strides[] = {1, 1, 1, 2};

@@ -10,6 +10,7 @@ extern const int cvy_shape_table_size;
 
 void cvy_draw_convolution(cvy_dice *dice, cvy_drawn_shape *shape);
 void cvy_draw_convolution_3x3(cvy_dice *dice, cvy_drawn_shape *shape);
+void cvy_draw_convolution_5x5(cvy_dice *dice, cvy_drawn_shape *shape);
 void cvy_draw_convolution_grouped(cvy_dice *dice, cvy_drawn_shape *shape);
 void cvy_draw_convolution_depthwise(cvy_dice *dice, cvy_drawn_shape *shape);
 void cvy_draw_convolution_volume(cvy_dice *dice, cvy_drawn_shape *shape);

@@ -194,6 +194,7 @@ const cvy_shape_family cvy_shape_table[] = {
     {"reorder", CVY_OP_REORDER, PASS(FORWARD), 2, draw_map},
     {"pick", CVY_OP_PICK, PASS(FORWARD), 1, draw_pick},
     {"frame", CVY_OP_FRAME, PASS(FORWARD), 1, draw_frame},
+    {"convolution 5x5", CVY_OP_CONVOLUTION, ALL_THREE, 2, cvy_draw_convolution_5x5},
 };
 
 const int cvy_shape_table_size = sizeof cvy_shape_table / sizeof cvy_shape_table[0];

@@ -68,7 +68,7 @@ static cvy_status train(const char *what, bool mine, long number)
     options.threads = options.data_threads = 1;
     options.layout = "rule";
     options.strategy = getenv("STRATEGY");
-    options.timeout_s = 2.0;
+    options.timeout_s = returns ? 4.0 : 30.0; /* nobody is late where a process ends, however slow the disk is */
     options.out = "run";
     options.checkpoint_every = 3;
     options.comm = comm;
