@@ -44,6 +44,7 @@ enum {
     CVY_KERNEL_WINOGRAD_CONVOLUTION = CVY_OP_KIND_COUNT, /**< 2-D, 3x3, stride 1, no groups: fewer products may do */
     CVY_KERNEL_GROUPED_CONVOLUTION,                      /**< several filters a group */
     CVY_KERNEL_DEPTHWISE_CONVOLUTION,
+    CVY_KERNEL_5X5_CONVOLUTION,                          /**< as the first, with a larger window */
     CVY_KERNEL_COUNT
 };
 

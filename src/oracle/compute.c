@@ -30,6 +30,18 @@ struct cvy_compute {
     const cvy_predictor *predictor_of[CVY_KERNEL_COUNT][CVY_PASS_COUNT];
 };
 
+/* Whether a window has so many places in height and width, and takes every step. */
+static bool is_square(const cvy_window *window, int64_t side)
+{
+    const int64_t kernel[3] = {1, side, side};
+    for (int axis = 0; axis < 3; axis++) {
+        if (window->kernel[axis] != kernel[axis] || window->stride[axis] != 1 || window->dilation[axis] != 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
 int cvy_op_kernel(const cvy_op *op)
 {
     if (op->kind != CVY_OP_CONVOLUTION) {
@@ -38,14 +50,9 @@ int cvy_op_kernel(const cvy_op *op)
     if (op->params.window.groups > 1) {
         return cvy_op_is_depthwise(op) ? CVY_KERNEL_DEPTHWISE_CONVOLUTION : CVY_KERNEL_GROUPED_CONVOLUTION;
     }
-    static const int64_t kernel[3] = {1, 3, 3};
-    const cvy_window *window = &op->params.window.window;
-    for (int axis = 0; axis < 3; axis++) {
-        if (window->kernel[axis] != kernel[axis] || window->stride[axis] != 1 || window->dilation[axis] != 1) {
-            return CVY_OP_CONVOLUTION;
-        }
-    }
-    return CVY_KERNEL_WINOGRAD_CONVOLUTION;
+    return is_square(&op->params.window.window, 3)   ? CVY_KERNEL_WINOGRAD_CONVOLUTION
+           : is_square(&op->params.window.window, 5) ? CVY_KERNEL_5X5_CONVOLUTION
+                                                     : CVY_OP_CONVOLUTION;
 }
 
 static bool rule_applies(const cvy_efficiency *rule, int kernel, int pass, cvy_precision precision)

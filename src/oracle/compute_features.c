@@ -32,7 +32,6 @@ static double get_depth(const sizes *s) { return log2(s->c / s->groups * s->kern
 static double get_distance(const sizes *s) { return log2(fmax(s->distance, 1.0)); }
 static double is_1(const sizes *s) { return s->kernel == 1.0; }
 static double is_9(const sizes *s) { return s->kernel == 9.0; }
-static double is_25(const sizes *s) { return s->kernel == 25.0 && s->stride == 1.0; } /* may be Winograd's */
 static double get_input_bytes(const sizes *s) { return log2(fmax(s->input_bytes, 1.0)); }
 static double get_output_bytes(const sizes *s) { return log2(fmax(s->output_bytes, 1.0)); }
 static double get_weight_bytes(const sizes *s) { return log2(fmax(s->weight_bytes, 1.0)); }
@@ -79,7 +78,6 @@ static const struct {
     {"f-waste", get_f_waste, OF_WINDOWS},
     {"row", get_row, OF_WINDOWS},
     {"is-relu", is_relu, OF_ALL},
-    {"is-5x5", is_25, OF_WINDOWS},
 };
 _Static_assert(sizeof features / sizeof features[0] == CVY_KERNEL_FEATURES, "each feature has a name");
 

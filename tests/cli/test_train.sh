@@ -104,7 +104,7 @@ expect 2 "$convoy" train lenet5 $small --backend none
 expect 0 "$convoy" bench lenet5 --batch 8 --threads 1 --warmup 1 --iterations 2 --json
 keys="model strategy ranks threads_per_rank global_batch precision images_per_s iteration_s floor_s forward_s"
 keys="$keys backward_s update_s communication_s peak_memory_bytes recompute_s primitives_floor_s iterations measured_s"
-keys="$keys step_overhead_s steps"
+keys="$keys step_overhead_s probe_s steps"
 [ "$(sed 's/\(.*"steps":\).*/\1/' out | grep -o '"[a-z_]*":' | tr -d '":' | paste -sd' ')" = "$keys" ] ||
     fail "keys of bench: $(cat out)"
 has out '"model":"lenet5","strategy":"serial","ranks":1,"threads_per_rank":1,"global_batch":8,"precision":"fp32",'

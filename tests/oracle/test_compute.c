@@ -97,7 +97,7 @@ static void test_kinds_of_convolutions_have_names(void **state)
     op.params.window.window.stride[2] = 2;
     assert_string_equal(cvy_kernel_name(cvy_op_kernel(&op)), "convolution");
     op = make_convolution(CVY_PASS_FORWARD, 5, 1);
-    assert_string_equal(cvy_kernel_name(cvy_op_kernel(&op)), "convolution");
+    assert_string_equal(cvy_kernel_name(cvy_op_kernel(&op)), "5x5-convolution");
     op = make_relu();
     assert_string_equal(cvy_kernel_name(cvy_op_kernel(&op)), "relu");
 }
