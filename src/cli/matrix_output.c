@@ -64,7 +64,8 @@ static json_t *describe_row(const cli_matrix *m, const cli_matrix_row *row)
     return object;
 }
 
-static json_t *describe_score(const cli_matrix_score *score)
+/* Means at pace; those by the clock are keys of their own. */
+static json_t *describe_at_pace(const cli_matrix_score *score)
 {
     bool any = score->rows > 0;
     return json_pack("{s:o, s:o, s:o, s:i, s:i, s:i}", "mean_accuracy", number_where(any, score->accuracy),
@@ -78,7 +79,7 @@ static json_t *describe_mean(const cli_matrix_mean *mean)
     return json_pack("{s:s, s:I, s:I, s:o, s:o, s:i, s:o}", "strategy_family", mean->family, "ranks",
                      (json_int_t)mean->ranks, "threads_per_rank", (json_int_t)mean->threads, "accuracy",
                      cli_json_number(mean->clock.accuracy), "error", cli_json_number(mean->clock.error), "rows",
-                     mean->clock.rows, "at_pace", describe_score(&mean->at_pace));
+                     mean->clock.rows, "at_pace", describe_at_pace(&mean->at_pace));
 }
 
 static json_t *describe_order(const cli_matrix_order *o)
@@ -107,7 +108,7 @@ cvy_status cli_matrix_print_json(const cli_matrix *m, const cli_matrix_figures *
         "mean_accuracy", number_where(clock->rows > 0, clock->accuracy), "mean_error",
         number_where(clock->rows > 0, clock->error), "worst_accuracy", number_where(clock->rows > 0, worst), "counted",
         clock->rows, "inside", clock->inside, "off", clock->off, "failed", f->failed, "at_pace",
-        describe_score(&f->all.at_pace), "order", describe_order(&f->order), "memory", memory));
+        describe_at_pace(&f->all.at_pace), "order", describe_order(&f->order), "memory", memory));
 }
 
 /* ---- CSV ---- */

@@ -71,16 +71,13 @@ static cvy_format find_weight_format(const cvy_builder *b, const binding *at, cv
 }
 
 /*
- * Whether a pass goes by Winograd's algorithm. Where it does so on the whole layer, it does on a share of it that a
- * backend runs so, too: what is won is won of each filter and each row.
+ * Whether a pass goes by Winograd's algorithm: the layer's formats say so, and a backend can for this batch and share
+ * of the layer. What is won on the whole layer, which was measured, is won of each filter and each row.
  */
 static bool goes_by_winograd(const cvy_builder *b, const binding *at)
 {
     const cvy_layer_formats *formats = &b->formats[at->layer];
     cvy_op op;
-    if (b->seat.axes == 0) {
-        return cvy_builder_goes_by_winograd(b, at->layer, at->pass);
-    }
     if (!(formats->winograd >> at->pass & 1u)) {
         return false;
     }

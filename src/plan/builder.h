@@ -343,9 +343,6 @@ cvy_status cvy_build_update(cvy_builder *b);
 /** One pass of a layer: makes the op, finds or makes a buffer for each operand, appends the step. */
 cvy_status cvy_build_pass(cvy_builder *b, int layer, cvy_op_pass pass, cvy_phase phase);
 
-/** Whether a pass of a layer goes by Winograd's algorithm: its formats say so, and a backend can for this batch. */
-bool cvy_builder_goes_by_winograd(const cvy_builder *b, int layer, cvy_op_pass pass);
-
 /** Note that @p buffer is a part of the gradient of input @p i of @p consumer. */
 cvy_status cvy_builder_contribute(cvy_builder *b, int consumer, int i, int buffer);
 

@@ -36,12 +36,14 @@ static int *make_indices(size_t count)
 
 /*
  * Room for what a training has, which spares copies of arrays that grow: for each layer and micro-batch up to 4 ops and
- * 6 buffers (over the zoo 2.5 to 3.7 and 3.1 to 5.4).
+ * 6 buffers (over the zoo 2.5 to 3.7 and 3.1 to 5.4). Of very many micro-batches the arrays grow as they have to.
  */
 static cvy_status reserve_schedule(const cvy_builder *b)
 {
+    enum { MOST_PARTS = 1 << 16 };
     cvy_schedule *s = b->schedule;
-    int parts = (b->end_layer - b->first_layer) * s->micro_batches + 1, choices = 0;
+    int64_t layers = b->end_layer - b->first_layer;
+    int parts = (int)cvy_min_i64(layers * s->micro_batches + 1, MOST_PARTS), choices = 0;
     CVY_TRY(cvy_array_reserve(&s->choice, 4 * parts, &choices, sizeof *s->choice));
     CVY_TRY(cvy_array_reserve(&s->op, 4 * parts, &s->op_capacity, sizeof *s->op));
     return cvy_array_reserve(&s->buffer, 6 * parts, &s->buffer_capacity, sizeof *s->buffer);

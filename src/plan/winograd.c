@@ -26,19 +26,3 @@ bool cvy_plan_find_winograd(const cvy_plan *plan, int layer, const cvy_op *op, c
     *winograd_out = other;
     return true;
 }
-
-bool cvy_builder_goes_by_winograd(const cvy_builder *b, int layer, cvy_op_pass pass)
-{
-    const cvy_layer_formats *formats = &b->formats[layer];
-    cvy_plan_options options = b->plan->options;
-    cvy_layout_question question = {.model = b->model, .options = &options, .layer = &b->model->layer[layer]};
-    cvy_op op = {0};
-    if (!(formats->winograd >> pass & 1u)) {
-        return false;
-    }
-    options.batch = b->seat.samples.end - b->seat.samples.begin;
-    cvy_format weight = pass == CVY_PASS_BACKWARD_WEIGHTS ? formats->gradient : formats->weight;
-    cvy_layout_make_op(&question, pass, formats, weight, &op);
-    op.params.window.winograd = true;
-    return is_offered(&options.backends, &op);
-}
