@@ -9,6 +9,7 @@ extern const cvy_shape_family cvy_shape_table[];
 extern const int cvy_shape_table_size;
 
 void cvy_draw_convolution(cvy_dice *dice, cvy_drawn_shape *shape);
+void cvy_draw_convolution_1x1(cvy_dice *dice, cvy_drawn_shape *shape);
 void cvy_draw_convolution_3x3(cvy_dice *dice, cvy_drawn_shape *shape);
 void cvy_draw_convolution_5x5(cvy_dice *dice, cvy_drawn_shape *shape);
 void cvy_draw_convolution_grouped(cvy_dice *dice, cvy_drawn_shape *shape);

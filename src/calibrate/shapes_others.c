@@ -157,21 +157,21 @@ static void draw_frame(cvy_dice *dice, cvy_drawn_shape *shape)
 #define ALL_THREE (THERE_AND_BACK | PASS(BACKWARD_WEIGHTS))
 
 const cvy_shape_family cvy_shape_table[] = {
-    {"convolution", CVY_OP_CONVOLUTION, ALL_THREE, 6, cvy_draw_convolution},
+    {"convolution", CVY_OP_CONVOLUTION, ALL_THREE, 4, cvy_draw_convolution},
     {"convolution 3x3", CVY_OP_CONVOLUTION, ALL_THREE, 6, cvy_draw_convolution_3x3},
-    {"convolution in groups", CVY_OP_CONVOLUTION, ALL_THREE, 2, cvy_draw_convolution_grouped},
+    {"convolution in groups", CVY_OP_CONVOLUTION, ALL_THREE, 1, cvy_draw_convolution_grouped},
     {"convolution by depth", CVY_OP_CONVOLUTION, ALL_THREE, 2, cvy_draw_convolution_depthwise},
-    {"convolution of volumes", CVY_OP_CONVOLUTION, ALL_THREE, 3, cvy_draw_convolution_volume},
+    {"convolution of volumes", CVY_OP_CONVOLUTION, ALL_THREE, 4, cvy_draw_convolution_volume},
     {"convolution transposed", CVY_OP_TRANSPOSED_CONVOLUTION, ALL_THREE, 1, cvy_draw_convolution_transposed},
     {"dense", CVY_OP_DENSE, ALL_THREE, 3, draw_dense},
-    {"batch norm", CVY_OP_BATCH_NORM, PASS(FORWARD) | PASS(BACKWARD), 2, draw_batch_norm},
+    {"batch norm", CVY_OP_BATCH_NORM, PASS(FORWARD) | PASS(BACKWARD), 4, draw_batch_norm},
     {"batch norm in parts", CVY_OP_BATCH_NORM,
      PASS(STATS) | PASS(NORMALISE) | PASS(GRAD_STATS) | PASS(GRAD_APPLY) | PASS(COMMIT), 1, draw_batch_norm},
     {"group norm", CVY_OP_GROUP_NORM, PASS(FORWARD) | PASS(BACKWARD), 1, draw_group_norm},
-    {"max pooling", CVY_OP_POOL_MAX, THERE_AND_BACK, 2, draw_pooling},
+    {"max pooling", CVY_OP_POOL_MAX, THERE_AND_BACK, 3, draw_pooling},
     {"average pooling", CVY_OP_POOL_AVERAGE, THERE_AND_BACK, 1, draw_pooling},
     {"global pooling", CVY_OP_POOL_GLOBAL, THERE_AND_BACK, 1, draw_map},
-    {"relu", CVY_OP_RELU, THERE_AND_BACK, 2, draw_map},
+    {"relu", CVY_OP_RELU, THERE_AND_BACK, 3, draw_map},
     {"relu6", CVY_OP_RELU6, THERE_AND_BACK, 1, draw_map},
     {"sigmoid", CVY_OP_SIGMOID, THERE_AND_BACK, 1, draw_map},
     {"tanh", CVY_OP_TANH, THERE_AND_BACK, 1, draw_map},
@@ -195,6 +195,7 @@ const cvy_shape_family cvy_shape_table[] = {
     {"pick", CVY_OP_PICK, PASS(FORWARD), 1, draw_pick},
     {"frame", CVY_OP_FRAME, PASS(FORWARD), 1, draw_frame},
     {"convolution 5x5", CVY_OP_CONVOLUTION, ALL_THREE, 2, cvy_draw_convolution_5x5},
+    {"convolution 1x1", CVY_OP_CONVOLUTION, ALL_THREE, 6, cvy_draw_convolution_1x1},
 };
 
 const int cvy_shape_table_size = sizeof cvy_shape_table / sizeof cvy_shape_table[0];

@@ -20,7 +20,7 @@ const char *cvy_precision_name(cvy_precision precision) { return name_precision(
 static const char *name_kernel(int kernel)
 {
     static const char *const name[] = {"winograd-convolution", "grouped-convolution", "depthwise-convolution",
-                                       "5x5-convolution"};
+                                       "5x5-convolution", "1x1-convolution", "volume-convolution"};
     return kernel < CVY_OP_KIND_COUNT ? cvy_op_kind_name((cvy_op_kind)kernel) : name[kernel - CVY_OP_KIND_COUNT];
 }
 

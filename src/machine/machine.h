@@ -20,7 +20,7 @@ enum {
     CVY_MAX_LEVELS = 8,
     CVY_MAX_EFFICIENCIES = 128,
     CVY_MAX_COLLECTIVES = 48,
-    CVY_MAX_FILES = 96,
+    CVY_MAX_FILES = 160,
     CVY_ANY = -1, /**< in rules: whatever the kernel, the pass, the precision, the level */
 };
 
@@ -45,6 +45,8 @@ enum {
     CVY_KERNEL_GROUPED_CONVOLUTION,                      /**< several filters a group */
     CVY_KERNEL_DEPTHWISE_CONVOLUTION,
     CVY_KERNEL_5X5_CONVOLUTION,                          /**< as the first, with a larger window */
+    CVY_KERNEL_1X1_CONVOLUTION,                          /**< windows of one place, 2-D and 3-D, no groups: a product */
+    CVY_KERNEL_VOLUME_CONVOLUTION,                       /**< 3-D of larger windows, no groups */
     CVY_KERNEL_COUNT
 };
 

@@ -42,6 +42,21 @@ static bool is_square(const cvy_window *window, int64_t side)
     return true;
 }
 
+static bool is_point(const cvy_window *window)
+{
+    return window->kernel[0] == 1 && window->kernel[1] == 1 && window->kernel[2] == 1;
+}
+
+/* Of those without groups. */
+static int find_by_window(const cvy_window *window, bool volume)
+{
+    return is_point(window)       ? CVY_KERNEL_1X1_CONVOLUTION
+           : volume               ? CVY_KERNEL_VOLUME_CONVOLUTION
+           : is_square(window, 3) ? CVY_KERNEL_WINOGRAD_CONVOLUTION
+           : is_square(window, 5) ? CVY_KERNEL_5X5_CONVOLUTION
+                                  : CVY_OP_CONVOLUTION;
+}
+
 int cvy_op_kernel(const cvy_op *op)
 {
     if (op->kind != CVY_OP_CONVOLUTION) {
@@ -50,9 +65,7 @@ int cvy_op_kernel(const cvy_op *op)
     if (op->params.window.groups > 1) {
         return cvy_op_is_depthwise(op) ? CVY_KERNEL_DEPTHWISE_CONVOLUTION : CVY_KERNEL_GROUPED_CONVOLUTION;
     }
-    return is_square(&op->params.window.window, 3)   ? CVY_KERNEL_WINOGRAD_CONVOLUTION
-           : is_square(&op->params.window.window, 5) ? CVY_KERNEL_5X5_CONVOLUTION
-                                                     : CVY_OP_CONVOLUTION;
+    return find_by_window(&op->params.window.window, op->operand[0].tensor.shape.dims == 5);
 }
 
 static bool rule_applies(const cvy_efficiency *rule, int kernel, int pass, cvy_precision precision)

@@ -98,6 +98,16 @@ static void test_kinds_of_convolutions_have_names(void **state)
     assert_string_equal(cvy_kernel_name(cvy_op_kernel(&op)), "convolution");
     op = make_convolution(CVY_PASS_FORWARD, 5, 1);
     assert_string_equal(cvy_kernel_name(cvy_op_kernel(&op)), "5x5-convolution");
+    op = make_convolution(CVY_PASS_BACKWARD_DATA, 1, 1);
+    assert_string_equal(cvy_kernel_name(cvy_op_kernel(&op)), "1x1-convolution");
+    op.params.window.window.stride[1] = 2;
+    assert_string_equal(cvy_kernel_name(cvy_op_kernel(&op)), "1x1-convolution");
+    op = make_convolution(CVY_PASS_FORWARD, 3, 1);
+    op.params.window.window.kernel[0] = 3;
+    for (int i = 0; i < op.operands; i++) {
+        op.operand[i].tensor.shape.dims = 5;
+    }
+    assert_string_equal(cvy_kernel_name(cvy_op_kernel(&op)), "volume-convolution");
     op = make_relu();
     assert_string_equal(cvy_kernel_name(cvy_op_kernel(&op)), "relu");
 }
