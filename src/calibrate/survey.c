@@ -10,7 +10,7 @@
 #include "base/pulse.h"
 #include "calibrate/pace.h"
 
-enum { MOST_TASKS = 4096, LEAST_BETWEEN = 65536, DISTANCE_OWNER = 1 << 16 };
+enum { MOST_TASKS = 4096, LEAST_BETWEEN = 1 << 18, DISTANCE_OWNER = 1 << 16 };
 
 static const double probe_every_s = 0.5; /* a probe takes some milliseconds: a hundredth of the time */
 
@@ -120,7 +120,7 @@ static double draw_between(const surveyor *s, int family, int index, int pass)
 {
     cvy_dice dice = {.seed = s->options->seed, .owner = DISTANCE_OWNER + (uint32_t)(family * CVY_PASS_COUNT + pass),
                      .index = (uint32_t)index};
-    int64_t which = cvy_dice_even(&dice, 0, 5);
+    int64_t which = cvy_dice_even(&dice, 0, 9);
     if (which == 0 || s->options->most_between < LEAST_BETWEEN) {
         return 0.0;
     }

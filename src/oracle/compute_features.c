@@ -2,7 +2,7 @@
  * What predictors look at: an op becomes numbers, most of them logarithms of sizes, so that a time that goes as a power
  * of each is a line. Inputs as spec/scaling-model.md 1.4, and what kernels of vectors and caches depend on: the bytes
  * of each operand, which may fit a cache where all of them do not; channels that the last block of a format wastes; the
- * length of a row, over which inner loops run.
+ * length of a row, over which inner loops run; whether strides divide the input.
  */
 #include <math.h>
 
@@ -37,6 +37,12 @@ static double get_output_bytes(const sizes *s) { return log2(fmax(s->output_byte
 static double get_weight_bytes(const sizes *s) { return log2(fmax(s->weight_bytes, 1.0)); }
 static double get_row(const sizes *s) { return log2(s->row); }
 static double is_relu(const sizes *s) { return s->relu; }
+
+/*
+ * By how much the places that strides pass over are more than the input's: above 0 where a stride leaves a rest, for
+ * which libraries have slower kernels, below where the input has no padding.
+ */
+static double get_overhang(const sizes *s) { return log2(s->output * s->stride / s->input); }
 
 /* By how much whole blocks are more than the channels of a group. */
 static double find_waste(const sizes *s, double channels)
@@ -78,6 +84,7 @@ static const struct {
     {"f-waste", get_f_waste, OF_WINDOWS},
     {"row", get_row, OF_WINDOWS},
     {"is-relu", is_relu, OF_ALL},
+    {"overhang", get_overhang, OF_WINDOWS},
 };
 _Static_assert(sizeof features / sizeof features[0] == CVY_KERNEL_FEATURES, "each feature has a name");
 
