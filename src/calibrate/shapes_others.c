@@ -86,10 +86,11 @@ static void draw_concat(cvy_dice *dice, cvy_drawn_shape *shape)
     shape->filters = 2 * shape->x.extent[1];
 }
 
+/* Out of twice to sixteen times as many channels, as dense blocks join many parts. */
 static void draw_slice(cvy_dice *dice, cvy_drawn_shape *shape)
 {
     draw_map(dice, shape);
-    shape->filters = shape->x.extent[1] * cvy_dice_even(dice, 2, 4);
+    shape->filters = shape->x.extent[1] * cvy_dice_log(dice, 2, 16);
 }
 
 static void draw_response(cvy_dice *dice, cvy_drawn_shape *shape)
@@ -194,7 +195,7 @@ const cvy_shape_family cvy_shape_table[] = {
     {"reorder", CVY_OP_REORDER, PASS(FORWARD), 2, draw_map},
     {"pick", CVY_OP_PICK, PASS(FORWARD), 1, draw_pick},
     {"frame", CVY_OP_FRAME, PASS(FORWARD), 1, draw_frame},
-    {"convolution 5x5", CVY_OP_CONVOLUTION, ALL_THREE, 2, cvy_draw_convolution_5x5},
+    {"convolution 5x5", CVY_OP_CONVOLUTION, ALL_THREE, 4, cvy_draw_convolution_5x5},
     {"convolution 1x1", CVY_OP_CONVOLUTION, ALL_THREE, 6, cvy_draw_convolution_1x1},
 };
 

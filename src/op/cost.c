@@ -246,11 +246,17 @@ double cvy_op_flop(const cvy_op *op)
     }
 }
 
+const cvy_tensor *cvy_op_moved(const cvy_op *op, int operand)
+{
+    bool partial = operand == 0 && (op->kind == CVY_OP_PICK || op->kind == CVY_OP_SLICE);
+    return &op->operand[partial ? op->operands - 1 : operand].tensor; /* whose output comes last */
+}
+
 double cvy_op_bytes(const cvy_op *op)
 {
     double bytes = 0.0;
     for (int i = 0; i < op->operands; i++) {
-        double once = (double)cvy_tensor_bytes(&op->operand[i].tensor);
+        double once = (double)cvy_tensor_bytes(cvy_op_moved(op, i));
         bytes += op->operand[i].access == CVY_ACCESS_UPDATE ? 2.0 * once : once;
     }
     return bytes;

@@ -452,6 +452,12 @@ void cvy_sample_get(const cvy_shape *shape, int64_t sample_out[4]);
  */
 double cvy_op_flop(const cvy_op *op);
 
+/**
+ * What an op moves of an operand: the operand itself, but of one that it takes a part out of (PICK, SLICE) as much as
+ * that part, which is what it writes. Borrowed from @p op; cannot fail.
+ */
+const cvy_tensor *cvy_op_moved(const cvy_op *op, int operand);
+
 /** Bytes that an op must read and write once, with padding of formats; an operand that is updated counts twice. */
 double cvy_op_bytes(const cvy_op *op);
 

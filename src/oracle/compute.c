@@ -230,9 +230,10 @@ double cvy_compute_op_bytes(const cvy_compute *compute, const cvy_op *op)
         return bytes;
     }
     for (int i = 0; i < op->operands; i++) {
-        if (op->operand[i].tensor.dtype == CVY_F32) {
+        const cvy_tensor *moved = cvy_op_moved(op, i);
+        if (moved->dtype == CVY_F32) {
             double times = op->operand[i].access == CVY_ACCESS_UPDATE ? 2.0 : 1.0;
-            double elements = (double)cvy_tensor_elements(&op->operand[i].tensor);
+            double elements = (double)cvy_tensor_elements(moved);
             bytes += times * elements * (compute->element_bytes - 4.0);
         }
     }

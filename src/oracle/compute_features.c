@@ -54,6 +54,9 @@ static double find_waste(const sizes *s, double channels)
 static double get_c_waste(const sizes *s) { return find_waste(s, s->c); }
 static double get_f_waste(const sizes *s) { return find_waste(s, s->f); }
 
+/* Channels and filters of a group that fill blocks, as some algorithms ask. */
+static double is_whole(const sizes *s) { return get_c_waste(s) == 0.0 && get_f_waste(s) == 0.0; }
+
 /* What tells kernels apart: sizes of all of an op, the channels and places of maps, windows and groups. */
 enum { OF_ALL = 1, OF_MAPS = 2, OF_WINDOWS = 4 };
 
@@ -85,6 +88,7 @@ static const struct {
     {"row", get_row, OF_WINDOWS},
     {"is-relu", is_relu, OF_ALL},
     {"overhang", get_overhang, OF_WINDOWS},
+    {"is-whole", is_whole, OF_WINDOWS},
 };
 _Static_assert(sizeof features / sizeof features[0] == CVY_KERNEL_FEATURES, "each feature has a name");
 

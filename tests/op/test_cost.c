@@ -170,6 +170,16 @@ static void test_bytes(void **state)
     assert_true(cvy_op_bytes(&op) == 5.0 * 4.0 * 270.0);
 }
 
+/* Of what parts are taken out of, the part alone is read: a slice is read and written, whatever it is cut out of. */
+static void test_bytes_of_parts(void **state)
+{
+    (void)state;
+    cvy_op op = make(find_shape("slice from the first"), CVY_PASS_BACKWARD_DATA);
+    double part = (double)cvy_tensor_bytes(&op.operand[op.operands - 1].tensor);
+    assert_true(cvy_tensor_bytes(&op.operand[0].tensor) > part);
+    assert_true(cvy_op_bytes(&op) == 2.0 * part);
+}
+
 /*
  * FNV-1a over the words 6, 0, 2 and, for x and y, role, access, type, format, grouped, dimensions, 2, 3; computed
  * apart.
@@ -362,6 +372,7 @@ int main(void)
         cmocka_unit_test(test_flop_of_a_relu_in_an_op),
         cmocka_unit_test(test_flop_of_every_op),
         cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_bytes_of_parts),
         cmocka_unit_test(test_hash_of_a_known_op),
         cmocka_unit_test(test_hash_ignores_what_is_not_said),
         cmocka_unit_test(test_hash_differs_with_each_field_of_a_convolution),
