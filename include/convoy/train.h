@@ -317,8 +317,8 @@ typedef struct cvy_throughput {
     int threads;
     int format_changes;             /**< reorders of activations an iteration */
     double measured_s;              /**< of all counted iterations */
-    double probe_s;                 /**< of a small product of matrices between the iterations, mean over them and the
-                                         ranks: how fast the machine was meanwhile */
+    double probe_s;                 /**< of a small product of matrices between the iterations, their median, mean over
+                                         the ranks: how fast the machine was meanwhile */
     double step_overhead_s;         /**< what a step takes outside its kernel; of many ranks unknown: 0 */
     int steps;                      /**< of an iteration */
     int rows;

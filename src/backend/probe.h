@@ -10,7 +10,7 @@
 
 typedef struct cvy_probe cvy_probe;
 
-/** What a few runs of a probe took, about half a millisecond together. */
+/** What a few runs of a probe took, about two milliseconds together, behind one that brings it back into caches. */
 typedef struct cvy_probe_time {
     double seconds; /**< of the middle run: how fast the machine computes */
     double mean_s;  /**< of all: with what interrupted some of them */
@@ -29,7 +29,7 @@ cvy_status cvy_probe_create(const cvy_backend_chain *chain, cvy_probe **probe_ou
 /** Release; NULL is fine. */
 void cvy_probe_destroy(cvy_probe **probe);
 
-/** Run the probe now. */
+/** Run the probe now: it is as warm as ever, whatever ran before it. */
 cvy_status cvy_probe_run(cvy_probe *probe, cvy_probe_time *time_out);
 
 #endif

@@ -10,3 +10,12 @@ static int compare_doubles(const void *a, const void *b)
 }
 
 void cvy_sort_doubles(double *values, int64_t count) { qsort(values, (size_t)count, sizeof *values, compare_doubles); }
+
+double cvy_find_median(double *values, int64_t count)
+{
+    if (count == 0) {
+        return 0.0;
+    }
+    cvy_sort_doubles(values, count);
+    return 0.5 * (values[(count - 1) / 2] + values[count / 2]);
+}

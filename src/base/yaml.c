@@ -24,6 +24,7 @@ struct cvy_yaml_node {
     const cvy_yaml *yaml;
     cvy_yaml_kind kind;
     int line;        /* of its key, where it has one */
+    int text_line;   /* where the lines of a text begin; 0 where they are not the file's */
     int parent;      /* TOP for the first node */
     int size, first; /* children, and where they begin in items */
     int64_t key;     /* offset in text; NO_TEXT where the parent is no mapping */
@@ -50,8 +51,17 @@ typedef struct builder {
     bool ended;
 } builder;
 
+static size_t count_lines(const char *text, size_t bytes)
+{
+    size_t lines = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        lines += text[i] == '\n';
+    }
+    return lines;
+}
+
 /* Word a failure at a line of a file, on one line; a text that is no file has no place. */
-static cvy_status fail_at(const char *name, int line, const char *format, va_list arguments)
+static cvy_status fail_words(const char *name, int line, const char *format, va_list arguments)
 {
     char words[1024];
     int place = name ? snprintf(words, sizeof words / 2, "%s:%d: ", name, line) : 0;
@@ -70,7 +80,7 @@ __attribute__((format(printf, 3, 4))) static cvy_status fail_line(const cvy_yaml
 {
     va_list arguments;
     va_start(arguments, format);
-    cvy_status status = fail_at(yaml->name, (int)line + 1, format, arguments);
+    cvy_status status = fail_words(yaml->name, (int)line + 1, format, arguments);
     va_end(arguments);
     return status;
 }
@@ -79,7 +89,18 @@ cvy_status cvy_yaml_fail(const cvy_yaml_node *node, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    cvy_status status = fail_at(node->yaml->name, node->line, format, arguments);
+    cvy_status status = fail_words(node->yaml->name, node->line, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+cvy_status cvy_yaml_fail_at(const cvy_yaml_node *node, const char *at, const char *format, ...)
+{
+    const char *text = cvy_yaml_text(node);
+    int line = node->text_line ? node->text_line + (int)count_lines(text, (size_t)(at - text)) : node->line;
+    va_list arguments;
+    va_start(arguments, format);
+    cvy_status status = fail_words(node->yaml->name, line, format, arguments);
     va_end(arguments);
     return status;
 }
@@ -142,6 +163,9 @@ static cvy_status take_scalar(builder *b, const yaml_event_t *event)
     }
     CVY_TRY(add_node(b, CVY_YAML_SCALAR, event->start_mark.line, &index));
     b->yaml->node[index].text = text;
+    if (event->data.scalar.style == YAML_LITERAL_SCALAR_STYLE) {
+        b->yaml->node[index].text_line = (int)event->start_mark.line + 2; /* behind that of the "|" */
+    }
     return CVY_OK;
 }
 
@@ -208,15 +232,6 @@ static cvy_status take_event(builder *b, const yaml_event_t *event)
     default:
         return CVY_OK;
     }
-}
-
-static size_t count_lines(const char *text, size_t bytes)
-{
-    size_t lines = 0;
-    for (size_t i = 0; i < bytes; i++) {
-        lines += text[i] == '\n';
-    }
-    return lines;
 }
 
 static cvy_status fail_parser(const cvy_yaml *yaml, const yaml_parser_t *parser, const char *text, size_t bytes)

@@ -58,6 +58,13 @@ cvy_status cvy_yaml_get_int(const cvy_yaml_node *node, const char *what, int64_t
                             int64_t *value_out);
 cvy_status cvy_yaml_get_real(const cvy_yaml_node *node, const char *what, double minimum, double maximum,
                              double *value_out);
+/** Numbers that a node holds: entries of a list, words of a text with blanks between them; 0 for mappings. */
+int cvy_yaml_count_reals(const cvy_yaml_node *node);
+
+/** Read that many numbers, of a list or of a text, where many are read sooner; a text with "|" has a line for each. */
+cvy_status cvy_yaml_get_reals(const cvy_yaml_node *node, const char *what, int count, double minimum, double maximum,
+                              double *value_out);
+
 /** Read a number with its unit; bounds inclusive, in the base unit. @retval CVY_ERR_INPUT as above */
 cvy_status cvy_yaml_get_quantity(const cvy_yaml_node *node, const char *what, cvy_quantity kind, double minimum,
                                  double maximum, double *value_out);
@@ -65,6 +72,10 @@ cvy_status cvy_yaml_get_bool(const cvy_yaml_node *node, const char *what, bool *
 
 /** Word a failure at a node: "FILE:LINE: …". Returns CVY_ERR_INPUT. */
 cvy_status cvy_yaml_fail(const cvy_yaml_node *node, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/** As cvy_yaml_fail(), at the line of @p at within the node's text where its lines are known, those of "|". */
+cvy_status cvy_yaml_fail_at(const cvy_yaml_node *node, const char *at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /** Fail unless every key of a mapping is in @p keys (NULL-terminated); names the nearest match. */
 cvy_status cvy_yaml_check_keys(const cvy_yaml_node *mapping, const char *const *keys);

@@ -2,6 +2,7 @@
  * Values of YAML nodes: numbers within bounds, quantities with units, yes and no, known keys. Refusals say what was
  * found and expected.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -15,6 +16,8 @@
 #include "base/yaml.h"
 
 enum { FOUND = CVY_WORD_TEXT + 2 };
+
+static const char real_characters[] = "+-.eE0123456789"; /* no hexadecimal, no infinity */
 
 /* What a node holds, for messages; @p text has room for FOUND bytes. */
 static const char *print_found(const cvy_yaml_node *node, char *text)
@@ -58,7 +61,7 @@ cvy_status cvy_yaml_get_real(const cvy_yaml_node *node, const char *what, double
 {
     char found[FOUND];
     const char *text = cvy_yaml_text(node);
-    bool plain = text && *text && strspn(text, "+-.eE0123456789") == strlen(text); /* no hexadecimal, no infinity */
+    bool plain = text && *text && strspn(text, real_characters) == strlen(text);
     char *end = NULL;
     double value = plain ? strtod(text, &end) : 0;
     if (!plain || *end || !isfinite(value) || value < minimum || value > maximum) {
@@ -68,6 +71,110 @@ cvy_status cvy_yaml_get_real(const cvy_yaml_node *node, const char *what, double
     *value_out = value;
     return CVY_OK;
 }
+
+/* ---- many numbers ---- */
+
+/* The next word of a text, as a node's numbers stand in one; its length, 0 at the end. */
+static size_t next_word(const char **text)
+{
+    const char *at = *text, *end;
+    while (*at == ' ' || *at == '\n' || *at == '\t') {
+        at++;
+    }
+    for (end = at; *end && *end != ' ' && *end != '\n' && *end != '\t';) {
+        end++;
+    }
+    *text = at;
+    return (size_t)(end - at);
+}
+
+int cvy_yaml_count_reals(const cvy_yaml_node *node)
+{
+    const char *text = cvy_yaml_text(node);
+    int count = cvy_yaml_node_kind(node) == CVY_YAML_SEQUENCE ? cvy_yaml_size(node) : 0;
+    for (size_t length; text && (length = next_word(&text)); text += length) {
+        count++;
+    }
+    return count;
+}
+
+/*
+ * A number such as -0.0123456789: digits that a double holds, over a power of ten that it holds, are rounded once, as
+ * strtod() would (Clinger, How to read floating point numbers accurately, 1990), in a tenth of its time.
+ */
+static bool read_short(const char *word, size_t length, double *value_out)
+{
+    enum { DIGITS = 15 };
+    static const double power[DIGITS + 1] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                             1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    size_t i = word[0] == '-';
+    int64_t mantissa = 0;
+    int digits = 0, behind = -1; /* behind the point, once there was one */
+    for (; i < length && digits <= DIGITS && (isdigit((unsigned char)word[i]) || (word[i] == '.' && behind < 0)); i++) {
+        if (word[i] == '.') {
+            behind = 0;
+            continue;
+        }
+        mantissa = 10 * mantissa + (word[i] - '0');
+        digits++;
+        behind += behind >= 0;
+    }
+    if (i < length || digits < 1 || digits > DIGITS) {
+        return false;
+    }
+    double value = (double)mantissa / power[behind > 0 ? behind : 0];
+    *value_out = word[0] == '-' ? -value : value;
+    return true;
+}
+
+static bool read_word(const char *word, size_t length, double *value_out)
+{
+    char *end = NULL;
+    if (read_short(word, length, value_out)) {
+        return true;
+    }
+    if (strspn(word, real_characters) < length) {
+        return false;
+    }
+    *value_out = strtod(word, &end);
+    return end == word + length;
+}
+
+/* Numbers of a text: a node each costs libyaml twenty times what it takes to read the number. */
+static cvy_status get_words(const cvy_yaml_node *node, const char *what, double minimum, double maximum,
+                            double *value_out)
+{
+    const char *text = cvy_yaml_text(node);
+    for (size_t length; (length = next_word(&text)); text += length) {
+        double value;
+        if (!read_word(text, length, &value) || !(value >= minimum && value <= maximum)) {
+            char found[CVY_WORD_TEXT], shown[CVY_WORD_TEXT];
+            snprintf(found, sizeof found, "%.*s", (int)(length < sizeof found ? length : sizeof found), text);
+            return cvy_yaml_fail_at(node, text, "%s: found '%s', expected a number from %g to %g", what,
+                                    cvy_print_word(found, shown), minimum, maximum);
+        }
+        *value_out++ = value;
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_yaml_get_reals(const cvy_yaml_node *node, const char *what, int count, double minimum, double maximum,
+                              double *value_out)
+{
+    int found = cvy_yaml_count_reals(node);
+    if (found != count || cvy_yaml_node_kind(node) == CVY_YAML_MAPPING) {
+        return cvy_yaml_fail(node, "%s: found %d numbers, expected %d", what, found, count);
+    }
+    if (cvy_yaml_text(node)) {
+        return get_words(node, what, minimum, maximum, value_out);
+    }
+    for (int i = 0; i < count; i++) {
+        CVY_TRY(cvy_yaml_get_real(cvy_yaml_item(node, i), what, minimum, maximum, &value_out[i]));
+    }
+    return CVY_OK;
+}
+
+/* ---- others ---- */
 
 cvy_status cvy_yaml_get_quantity(const cvy_yaml_node *node, const char *what, cvy_quantity kind, double minimum,
                                  double maximum, double *value_out)

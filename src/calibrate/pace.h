@@ -7,16 +7,31 @@
 
 #include "calibrate/meter.h"
 
-/** What the probes of all kernels say together. Starts from {0}. */
+/** A kernel's time of measuring, and the probe in it. */
+typedef struct cvy_pace_spell {
+    double probe_s, took_s;
+} cvy_pace_spell;
+
+/** What the probes of all kernels say together. Starts from {0}; released with cvy_pace_clear(). */
 typedef struct cvy_pace {
-    double took_s;                     /**< that all kernels took to measure */
+    cvy_pace_spell *spell;
+    int spells, capacity;
+    double usual_s;                     /**< once it is settled */
     double probe_time_s2, mean_time_s2; /**< sums of probes by the time that their kernels took */
 } cvy_pace;
 
-/** Take in what is beside a kernel; nothing where no probe was. */
-void cvy_pace_add(cvy_pace *pace, const cvy_metered *metered);
+/** Take in what is beside a kernel; nothing where no probe was. @retval CVY_ERR_MEMORY */
+cvy_status cvy_pace_add(cvy_pace *pace, const cvy_metered *metered);
 
-/** Seconds that the probe takes usually: its mean over time, so that slow spells count by how long they are. */
+/** All is taken in: what follows may be asked. */
+void cvy_pace_settle(cvy_pace *pace);
+
+void cvy_pace_clear(cvy_pace *pace);
+
+/**
+ * Seconds that the probe takes usually: in half of the time that was measured it took no longer. It is a median as that
+ * of a run's probes, and that of a run's iterations, which are held against what is told at it.
+ */
 double cvy_pace_probe_s(const cvy_pace *pace);
 
 /** What interrupts short work adds to it, as a share: by how much the mean of the probe's runs is above the middle. */

@@ -199,17 +199,21 @@ static cvy_status run_round(surveyor *s, uint32_t round, bool whole, bool *ended
 }
 
 /* Tell all rows at the usual pace, which those of a journal have their part in. */
-static void correct_pace(cvy_kernel_survey *survey)
+static cvy_status correct_pace(cvy_kernel_survey *survey)
 {
     cvy_pace pace = {0};
-    for (int i = 0; i < survey->rows; i++) {
-        cvy_pace_add(&pace, &survey->row[i].metered);
+    cvy_status status = CVY_OK;
+    for (int i = 0; i < survey->rows && status == CVY_OK; i++) {
+        status = cvy_pace_add(&pace, &survey->row[i].metered);
     }
+    cvy_pace_settle(&pace);
     for (int i = 0; i < survey->rows; i++) {
         survey->row[i].time = cvy_pace_correct(&pace, &survey->row[i].metered);
     }
     survey->probe_s = cvy_pace_probe_s(&pace);
     survey->interruptions = cvy_pace_interruptions(&pace);
+    cvy_pace_clear(&pace);
+    return status;
 }
 
 static cvy_status survey_rounds(surveyor *s)
@@ -225,7 +229,7 @@ static cvy_status survey_rounds(surveyor *s)
     }
     CVY_TRY(probe(s));
     s->survey->spent_s = find_spent(s);
-    correct_pace(s->survey);
+    CVY_TRY(correct_pace(s->survey));
     return cvy_noise_sum_up(&s->noise, &s->survey->noise);
 }
 

@@ -36,19 +36,13 @@ void cli_matrix_add_run(const cli_matrix_run *run, cli_matrix_row *row)
     row->memory_bytes = run->memory_bytes > row->memory_bytes ? run->memory_bytes : row->memory_bytes;
 }
 
-static double find_median(double *values, int count)
-{
-    cvy_sort_doubles(values, count);
-    return count ? 0.5 * (values[(count - 1) / 2] + values[count / 2]) : 0.0;
-}
-
 /* @p seconds come out in order. */
 static cli_matrix_middle find_middle(const cli_matrix_row *row, double *seconds)
 {
     if (row->runs == 0) {
         return (cli_matrix_middle){.median_s = 0.0};
     }
-    cli_matrix_middle middle = {.median_s = find_median(seconds, row->runs)};
+    cli_matrix_middle middle = {.median_s = cvy_find_median(seconds, row->runs)};
     middle.least_s = seconds[0];
     middle.most_s = seconds[row->runs - 1];
     if (row->priced && middle.median_s > 0.0) {
@@ -71,7 +65,7 @@ void cli_matrix_sum_up(const cli_matrix *matrix, cli_matrix_row *row)
         pace[i] = row->run[i].probe_s / usual_s;
         seconds[i] = row->run[i].iteration_s / pace[i];
     }
-    row->pace = paced ? find_median(pace, row->runs) : 0.0;
+    row->pace = paced ? cvy_find_median(pace, row->runs) : 0.0;
     row->at_pace = paced ? find_middle(row, seconds) : (cli_matrix_middle){.median_s = 0.0};
 }
 

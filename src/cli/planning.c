@@ -13,6 +13,10 @@
 
 #include "base/quantity.h"
 #include "base/text.h"
+#include "base/topology.h"
+#if CVY_HAVE_TRAIN
+#include "runtime/threads.h"
+#endif
 
 enum { MAX_SIZE_BYTES_EXPONENT = 60, MAX_USD_PER_H = 1000000 }; /* the most that a machine file may say, too */
 
@@ -175,6 +179,38 @@ static cvy_status check_undecided(const cli_options *o)
     return CVY_OK;
 }
 
+/* Whether a run would ask the clock, and so go by Winograd's algorithm where that is faster. */
+static bool asks_clock(const cvy_train_options *train)
+{
+    const char *layout = train->layout ? train->layout : "auto";
+    return !train->deterministic_kernels && (strcmp(layout, "auto") == 0 || strcmp(layout, "measure") == 0);
+}
+
+/*
+ * Where a rank's device is this computer's processor, its kernels are here to be asked for their scratch memory, with
+ * as many threads as the device has cores; of others nobody here knows it.
+ */
+static cvy_status open_scratch(cli_problem *problem)
+{
+    const cvy_device *device = &problem->machine->device;
+    cvy_backend_chain backends;
+    cvy_topology here;
+    if (device->kind != CVY_DEVICE_CPU || !asks_clock(&problem->options->train)) {
+        return CVY_OK;
+    }
+    cvy_topology_get(&here);
+    if (!device->name || strcmp(device->name, here.processor) != 0 || device->vector_bits != here.vector_bits) {
+        return CVY_OK;
+    }
+    CVY_TRY(cvy_backend_chain_find(problem->options->train.backend, &backends));
+    CVY_TRY(cvy_scratch_book_create(&backends, &problem->scratch));
+#if CVY_HAVE_TRAIN
+    cvy_threads_set((int)device->cores);
+#endif
+    problem->oracle.scratch = problem->scratch;
+    return CVY_OK;
+}
+
 /* All but the machine is the file's. */
 static cvy_status open_plan(const cli_command *command, const char *model, cli_problem *problem)
 {
@@ -197,6 +233,7 @@ static cvy_status open_plan(const cli_command *command, const char *model, cli_p
                                            .norms_given = d->norms_given,
                                            .norm_axes = d->norm_axes,
                                            .bucket_bytes = d->bucket_bytes};
+    CVY_TRY(open_scratch(problem));
     return check_ranks(problem);
 }
 
@@ -223,7 +260,7 @@ cvy_status cli_problem_open(const cli_command *command, const cli_options *optio
     CVY_TRY(cli_parse_oracle_options(options, &problem->oracle));
     problem->oracle.batch = problem->batch;
     problem->fixed_recompute = options->plan.recompute > 0;
-    return CVY_OK;
+    return open_scratch(problem);
 }
 
 void cli_problem_clear(cli_problem *problem)
@@ -232,6 +269,7 @@ void cli_problem_clear(cli_problem *problem)
         cvy_model_destroy(&problem->model);
     }
     cvy_plan_file_clear(&problem->file);
+    cvy_scratch_book_destroy(&problem->scratch);
     cvy_machine_destroy(&problem->machine);
     *problem = (cli_problem){.options = NULL};
 }

@@ -17,6 +17,7 @@ typedef struct cli_problem {
     bool batch_per_rank;                   /**< the batch grows with the ranks */
     cvy_strategy strategy;                 /**< automatic: what is best */
     cvy_oracle_options oracle;
+    cvy_scratch_book *scratch;             /**< of the oracle's; NULL where the machine is no such as this one */
     bool fixed_recompute;
     double price_usd_per_h;                /**< of a device; 0: unknown */
 } cli_problem;

@@ -1,29 +1,35 @@
-/* Predictors as YAML; numbers with all their digits, so that what is read back says the same. */
+/*
+ * Predictors as YAML; numbers with all their digits, so that what is read back says the same. Those of a layer, most of
+ * a file, are one text each and not entries: a machine names dozens of files, which every plan reads.
+ */
 #include "base/quantity.h"
 #include "oracle/compute.h"
 
-static void print_numbers(const char *key, const double *number, int count, cvy_text *text)
+static void print_row(const char *key, const double *number, int count, cvy_text *text)
 {
     cvy_text_add(text, "%s: [", key);
     for (int i = 0; i < count; i++) {
         cvy_text_add(text, "%s%.9g", i ? ", " : "", number[i]);
     }
-    cvy_text_add(text, "]");
+    cvy_text_add(text, "]\n");
 }
 
-static void print_row(const char *key, const double *number, int count, cvy_text *text)
+static void print_line(const double *number, int count, cvy_text *text)
 {
-    print_numbers(key, number, count, text);
+    for (int i = 0; i < count; i++) {
+        cvy_text_add(text, "%s%.9g", i ? " " : "        ", number[i]);
+    }
     cvy_text_add(text, "\n");
 }
 
 static void print_layer(const cvy_predictor_layer *layer, bool first, cvy_text *text)
 {
-    cvy_text_add(text, "%s", first ? "  - - {" : "    - {");
-    print_numbers("weights", layer->weight, layer->outputs * layer->inputs, text);
-    cvy_text_add(text, ", ");
-    print_numbers("biases", layer->bias, layer->outputs, text);
-    cvy_text_add(text, "}\n");
+    cvy_text_add(text, "%s weights: |\n", first ? "  - -" : "    -");
+    for (int o = 0; o < layer->outputs; o++) {
+        print_line(layer->weight + o * layer->inputs, layer->inputs, text);
+    }
+    cvy_text_add(text, "      biases: |\n");
+    print_line(layer->bias, layer->outputs, text);
 }
 
 void cvy_predictor_print(const cvy_predictor_spec *spec, cvy_text *text)

@@ -45,13 +45,7 @@ static cvy_status read_numbers(const cvy_yaml_node *mapping, const char *key, in
 {
     const cvy_yaml_node *list = NULL;
     CVY_TRY(find_key(mapping, key, "a list of numbers", &list));
-    if (cvy_yaml_node_kind(list) != CVY_YAML_SEQUENCE || cvy_yaml_size(list) != count) {
-        return cvy_yaml_fail(list, "%s: found %d numbers, expected %d", key, cvy_yaml_size(list), count);
-    }
-    for (int i = 0; i < count; i++) {
-        CVY_TRY(cvy_yaml_get_real(cvy_yaml_item(list, i), key, minimum, MOST, &value_out[i]));
-    }
-    return CVY_OK;
+    return cvy_yaml_get_reals(list, key, count, minimum, MOST, value_out);
 }
 
 static cvy_status read_head(const cvy_yaml_node *root, cvy_predictor *p)
@@ -108,7 +102,7 @@ static cvy_status read_layer(const cvy_yaml_node *node, int inputs, cvy_mlp_laye
     }
     CVY_TRY(cvy_yaml_check_keys(node, keys));
     CVY_TRY(find_key(node, "biases", "a list of numbers, one an output", &biases));
-    int outputs = cvy_yaml_size(biases);
+    int outputs = cvy_yaml_count_reals(biases);
     if (outputs < 1 || outputs > CVY_MLP_MAX_WIDTH) {
         return cvy_yaml_fail(biases, "biases: found %d, expected 1 to %d", outputs, (int)CVY_MLP_MAX_WIDTH);
     }

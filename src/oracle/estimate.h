@@ -21,6 +21,7 @@ typedef struct cvy_oracle_options {
     bool norms_given;         /**< `norm_axes` holds; else batch norms take statistics over what shares a sample */
     unsigned norm_axes;       /**< as in cvy_plan_parallel */
     int64_t bucket_bytes;     /**< as in cvy_plan_parallel; below 0: the machine's */
+    cvy_scratch_book *scratch; /**< as in cvy_plan_options; borrowed, must outlive the oracle; may be NULL */
 } cvy_oracle_options;
 
 /** One strategy, with what it leaves open. */

@@ -10,6 +10,7 @@ struct cvy_oracle {
     const cvy_machine *machine;
     cvy_oracle_options options;
     cvy_compute *compute;
+    bool shares_compute;        /* it is another oracle's, on the same device */
     cvy_simulator *simulator;
     double *layer_s;        /* of one sample, forward and backward, on one rank; one for each layer */
     double sample_flop;     /* of an iteration on one rank, for each sample */
@@ -107,8 +108,8 @@ typedef struct cvy_priced_rank {
  * As cvy_oracle_create(), for another machine or other options than @p like has: what depends on the device alone is
  * taken over where the device is the same.
  *
- * @param[in] like  of the same model, precision and optimizer, on a machine that fuses as much; borrowed for the call;
- *                  NULL: none
+ * @param[in] like  of the same model, precision and optimizer, on a machine that fuses as much; borrowed, must outlive
+ *                  the oracle; NULL: none
  */
 cvy_status cvy_oracle_create_like(const cvy_oracle *like, const cvy_model *model, const cvy_machine *machine,
                                   const cvy_oracle_options *options, cvy_oracle **oracle_out);

@@ -75,9 +75,11 @@ done:
     return status;
 }
 
-/* Layers of the same device weigh the same. */
-static void take_weights(const cvy_oracle *like, cvy_oracle *o)
+/* Layers of the same device weigh the same; its files, which may be a hundred, are read once. */
+static void take_device(const cvy_oracle *like, cvy_oracle *o)
 {
+    o->compute = like->compute;
+    o->shares_compute = true;
     memcpy(o->layer_s, like->layer_s, (size_t)o->model->layers * sizeof *o->layer_s);
     o->sample_flop = like->sample_flop;
     o->fixed_flop = like->fixed_flop;
@@ -89,16 +91,16 @@ static cvy_status prepare(const cvy_oracle *like, cvy_oracle *o)
     bool classes;
     CVY_TRY(cvy_plan_describe_label(o->model, &label, &classes));
     o->label_bytes = 4 * cvy_shape_elements(&label);
-    CVY_TRY(cvy_compute_create(o->machine, o->options.precision, &o->compute));
     CVY_TRY(cvy_simulator_create(&o->simulator));
     o->layer_s = cvy_calloc((size_t)o->model->layers, sizeof *o->layer_s);
     if (!o->layer_s) {
         return CVY_ERR_MEMORY;
     }
     if (like && memcmp(&like->machine->device, &o->machine->device, sizeof o->machine->device) == 0) {
-        take_weights(like, o);
+        take_device(like, o);
         return CVY_OK;
     }
+    CVY_TRY(cvy_compute_create(o->machine, o->options.precision, &o->compute));
     return weigh_layers(o);
 }
 
@@ -131,7 +133,9 @@ cvy_status cvy_oracle_create_like(const cvy_oracle *like, const cvy_model *model
 void cvy_oracle_destroy(cvy_oracle **oracle)
 {
     if (oracle && *oracle) {
-        cvy_compute_destroy(&(*oracle)->compute);
+        if (!(*oracle)->shares_compute) {
+            cvy_compute_destroy(&(*oracle)->compute);
+        }
         cvy_simulator_destroy(&(*oracle)->simulator);
         cvy_free((*oracle)->layer_s);
         cvy_free((*oracle)->sim_step);

@@ -40,6 +40,7 @@ static cvy_plan_options describe_plan(const cvy_pricing *pricing, int64_t rank)
         .block = cvy_device_block(&machine->device),
         .data_slots = reads ? CVY_DATA_SLOTS : 0,
         .label_bytes = o->label_bytes,
+        .scratch = o->options.scratch,
         .parallel = {.distribution = pricing->distribution,
                      .rank = rank,
                      .bucket_bytes = bucket,

@@ -97,6 +97,9 @@ cvy_status cvy_builder_add_step(cvy_builder *b, const cvy_step_spec *spec, const
     const char *owner = spec->layer >= 0 ? b->model->layer[spec->layer].name : "plan";
     cvy_choice *choice = &s->choice[s->ops];
     cvy_status status = ask_backends(&b->plan->options.backends, op, choice);
+    if (status == CVY_OK && b->plan->options.backends.count == 0) {
+        status = cvy_builder_find_scratch(b, spec->layer, op, &choice->scratch_bytes);
+    }
     if (status != CVY_OK) {
         return cvy_fail_within(status, "layer %s", owner);
     }

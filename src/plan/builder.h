@@ -118,6 +118,12 @@ cvy_status cvy_builder_add_buffer(cvy_builder *b, const cvy_buffer *buffer, int 
  */
 cvy_status cvy_builder_add_step(cvy_builder *b, const cvy_step_spec *spec, const cvy_op *op, const int *buffer);
 
+/**
+ * Find the scratch memory of a step of a plan without backends: 0, but for convolutions where the plan has a book of
+ * what kernels by Winograd's algorithm want. @retval CVY_ERR_MEMORY
+ */
+cvy_status cvy_builder_find_scratch(const cvy_builder *b, int layer, const cvy_op *op, int64_t *bytes_out);
+
 /** Before forward: decide which relus are part of the op before them. */
 void cvy_fuse_relus(cvy_builder *b);
 

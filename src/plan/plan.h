@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 #include "model/model.h"
 #include "plan/schedule.h"
+#include "plan/scratch.h"
 
 /** Schedules of a plan. All share the persistent buffers, which come first, with equal indices and formats. */
 typedef enum cvy_schedule_kind {
@@ -125,6 +126,8 @@ typedef struct cvy_plan_options {
     int data_slots;             /**< batches read ahead; each takes memory */
     int64_t label_bytes;        /**< of one sample in a slot */
     cvy_backend_chain backends; /**< count 0: plan by rule, without kernels */
+    cvy_scratch_book *scratch;  /**< of a plan by rule: convolutions have the scratch memory that kernels by Winograd's
+                                     algorithm want, where there are any; borrowed; NULL: none has any */
     cvy_plan_parallel parallel;
 } cvy_plan_options;
 

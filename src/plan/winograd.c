@@ -9,7 +9,8 @@ static bool is_offered(const cvy_backend_chain *backends, const cvy_op *op)
     return cvy_op_by_winograd(op) && cvy_backend_quality(backends, op, NULL) != CVY_QUALITY_NONE;
 }
 
-bool cvy_plan_find_winograd(const cvy_plan *plan, int layer, const cvy_op *op, cvy_op *winograd_out)
+/* A direct op otherwise; false where it is none that could. */
+static bool turn(const cvy_plan *plan, int layer, const cvy_op *op, cvy_op *winograd_out)
 {
     cvy_op other = *op;
     int w = cvy_op_index(op, CVY_ROLE_W);
@@ -20,9 +21,25 @@ bool cvy_plan_find_winograd(const cvy_plan *plan, int layer, const cvy_op *op, c
     if (w >= 0) {
         other.operand[w].tensor.format = plan->formats[layer].weight;
     }
-    if (!is_offered(&plan->options.backends, &other)) {
+    *winograd_out = other;
+    return true;
+}
+
+bool cvy_plan_find_winograd(const cvy_plan *plan, int layer, const cvy_op *op, cvy_op *winograd_out)
+{
+    cvy_op other;
+    if (!turn(plan, layer, op, &other) || !is_offered(&plan->options.backends, &other)) {
         return false;
     }
     *winograd_out = other;
     return true;
+}
+
+cvy_status cvy_builder_find_scratch(const cvy_builder *b, int layer, const cvy_op *op, int64_t *bytes_out)
+{
+    cvy_scratch_book *book = b->plan->options.scratch;
+    cvy_op other;
+    *bytes_out = 0;
+    return book && layer >= 0 && turn(b->plan, layer, op, &other) ? cvy_scratch_book_find(book, &other, bytes_out)
+                                                                  : CVY_OK;
 }

@@ -92,8 +92,8 @@ typedef struct measuring {
     double *total_s;
     cvy_probe *probe;
     int64_t probe_every; /* iterations between two probes */
-    double probe_s;      /* sum */
-    int probes;
+    double *probe_s;     /* of each: one for each iteration at most, and one behind the last */
+    int64_t probes;
 } measuring;
 
 /* ---- the machine's pace ---- */
@@ -112,15 +112,14 @@ static cvy_status probe(measuring *m)
 {
     cvy_probe_time time;
     CVY_TRY(cvy_probe_run(m->probe, &time));
-    m->probe_s += time.seconds;
-    m->probes++;
+    m->probe_s[m->probes++] = time.seconds;
     return CVY_OK;
 }
 
-/* Collective. */
-static cvy_status find_mean_probe(const cvy_session *session, const measuring *m, double *probe_out)
+/* The median, as of the iterations: what disturbs few of them moves neither. The mean over ranks. Collective. */
+static cvy_status find_probe(const cvy_session *session, const measuring *m, double *probe_out)
 {
-    double sum_s = m->probe_s / m->probes;
+    double sum_s = cvy_find_median(m->probe_s, m->probes);
     CVY_TRY(cvy_comm_all_reduce(session->comm, &sum_s, 1, CVY_F64, CVY_REDUCE_SUM));
     *probe_out = sum_s / cvy_comm_ranks(session->comm);
     return CVY_OK;
@@ -242,7 +241,7 @@ static cvy_status summarise(const cvy_session *session, const measuring *m, doub
                     .update = find_quantile(m->samples, count, offsetof(sample, update), 0.5, room),
                     .communication = find_quantile(m->samples, count, offsetof(sample, communication), 0.5, room)};
     CVY_TRY(take_busiest_parts(session, &parts));
-    CVY_TRY(find_mean_probe(session, m, &out->probe_s));
+    CVY_TRY(find_probe(session, m, &out->probe_s));
     out->forward_s = parts.forward;
     out->recompute_s = parts.recompute;
     out->backward_s = parts.backward;
@@ -301,11 +300,13 @@ static cvy_status measure(const cvy_model *model, const cvy_train_options *optio
     cvy_session session;
     cvy_throughput out = {.batch = options->batch, .iterations = iterations};
     measuring m = {.effort = effort, .samples = cvy_calloc((size_t)iterations, sizeof(sample)),
-                   .total_s = &out.measured_s};
+                   .total_s = &out.measured_s,
+                   .probe_s = cvy_calloc((size_t)iterations + 1, sizeof(double))};
     double *room = cvy_calloc((size_t)iterations, sizeof *room);
     cvy_status status = cvy_session_open(model, options, observer, true, false, &session);
     CVY_TRY_GOTO(status, done, status);
-    status = m.samples && room ? cvy_probe_create(&session.plan->options.backends, &m.probe) : CVY_ERR_MEMORY;
+    bool whole = m.samples && m.probe_s && room;
+    status = whole ? cvy_probe_create(&session.plan->options.backends, &m.probe) : CVY_ERR_MEMORY;
     CVY_TRY_GOTO(status, done, cvy_comm_agree(session.comm, status));
     (void)cvy_pulse_set(CVY_ACTIVITY_COMPUTING);
     CVY_TRY_GOTO(status, done, cvy_executor_initialise(session.executor, options->seed));
@@ -319,6 +320,7 @@ static cvy_status measure(const cvy_model *model, const cvy_train_options *optio
 done:
     cvy_probe_destroy(&m.probe);
     cvy_free(m.samples);
+    cvy_free(m.probe_s);
     cvy_free(room);
     cvy_session_close(&session);
     return status;

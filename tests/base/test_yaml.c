@@ -1,7 +1,9 @@
 /* YAML as a tree, and YAML as an attack. What each text means is written beside it by hand. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -123,6 +125,76 @@ static void test_reals_are_finite_and_within_bounds(void **state)
         assert_true(value == 7);
     }
     assert_string_equal(cvy_error_message(), "f.yaml:1: r: found '10.5', expected a number from -10 to 10");
+}
+
+/* A list, and texts of the same numbers however they are laid out. */
+static void test_many_reals_are_a_list_or_a_text(void **state)
+{
+    (void)state;
+    static const char *const same[] = {
+        "[0.5, -2, 1e3]", "0.5 -2 1e3", "|\n  0.5 -2\n  1e3\n", "|-\n\n  .5\n\n  -2.\n  +1000",
+        ">\n  0.5 -2\n  1e3\n", "\"0.5\\t-2\\n 1e3 \"", "0000000000000000.5 -2.0000000000000000000 1000.00"};
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        double value[4] = {7, 7, 7, 7};
+        const cvy_yaml_node *node = parse_whole(same[i]);
+        assert_int_equal(cvy_yaml_count_reals(node), 3);
+        assert_int_equal(cvy_yaml_get_reals(node, "r", 3, -2, 1000, value), CVY_OK);
+        assert_true(value[0] == 0.5 && value[1] == -2.0 && value[2] == 1000.0 && value[3] == 7.0);
+        clear(NULL);
+    }
+}
+
+/* To the last bit what the C library reads, however many digits there are. */
+static void test_many_reals_are_rounded_once(void **state)
+{
+    (void)state;
+    enum { COUNT = 2000 };
+    static double value[COUNT];
+    uint64_t random = 1;
+    cvy_text text = {0};
+    for (int i = 0; i < COUNT; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        double mantissa = (double)(int64_t)random / 9223372036854775808.0;
+        cvy_text_add(&text, " %.*g", 1 + i % 18, mantissa * pow(10.0, i % 23 - 11));
+    }
+    const cvy_yaml_node *node = parse_whole(text.data);
+    assert_int_equal(cvy_yaml_get_reals(node, "r", COUNT, -1e12, 1e12, value), CVY_OK);
+    char *at = text.data;
+    for (int i = 0; i < COUNT; i++) {
+        assert_true(value[i] == strtod(at, &at));
+    }
+    cvy_text_destroy(&text);
+}
+
+/* Of a text with "|" the very line is told, of others that where it begins. */
+static void test_wrong_reals_are_told_by_their_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } wrong[] = {
+        {"r: |\n  1 2\n\n  3 x4\n", "f.yaml:4: r: found 'x4', expected a number from 0 to 10"},
+        {"a: 1\nr:\n  1 2\n  3 0x4\n", "f.yaml:2: r: found '0x4', expected a number from 0 to 10"},
+        {"r: |\n  1 2 3\n  inf\n", "f.yaml:3: r: found 'inf', expected a number from 0 to 10"},
+        {"r: |\n  1 2\n  1e999 4\n", "f.yaml:3: r: found '1e999', expected a number from 0 to 10"},
+        {"r: 1 2 3 1.2.3", "f.yaml:1: r: found '1.2.3', expected a number from 0 to 10"},
+        {"r: 1 2 3 e", "f.yaml:1: r: found 'e', expected a number from 0 to 10"},
+        {"r: 1, 2, 3, 4", "f.yaml:1: r: found '1,', expected a number from 0 to 10"},
+        {"r: 1 2 3 10.5", "f.yaml:1: r: found '10.5', expected a number from 0 to 10"},
+        {"r: [1, 2, 3, -1]", "f.yaml:1: r: found '-1', expected a number from 0 to 10"},
+        {"r: 1 2 3", "f.yaml:1: r: found 3 numbers, expected 4"},
+        {"r: |\n  1 2\n  3 4 5\n", "f.yaml:1: r: found 5 numbers, expected 4"},
+        {"r: ''", "f.yaml:1: r: found 0 numbers, expected 4"},
+        {"r: {a: 1, b: 2, c: 3, d: 4}", "f.yaml:1: r: found 0 numbers, expected 4"},
+    };
+    double value[4];
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        const cvy_yaml_node *node = cvy_yaml_find(parse_whole(wrong[i].text), "r");
+        assert_int_equal(cvy_yaml_get_reals(node, "r", 4, 0, 10, value), CVY_ERR_INPUT);
+        assert_string_equal(cvy_error_message(), wrong[i].words);
+        clear(NULL);
+    }
+    assert_int_equal(cvy_yaml_get_reals(parse_whole("{a: 1}"), "r", 0, 0, 10, value), CVY_ERR_INPUT);
 }
 
 static void test_yes_and_no_have_three_spellings(void **state)
@@ -336,6 +408,9 @@ int main(void)
         cmocka_unit_test_teardown(test_siblings_stay_in_order_whatever_lies_between, clear),
         cmocka_unit_test_teardown(test_numbers_are_whole_and_within_bounds, clear),
         cmocka_unit_test_teardown(test_reals_are_finite_and_within_bounds, clear),
+        cmocka_unit_test_teardown(test_many_reals_are_a_list_or_a_text, clear),
+        cmocka_unit_test_teardown(test_many_reals_are_rounded_once, clear),
+        cmocka_unit_test_teardown(test_wrong_reals_are_told_by_their_line, clear),
         cmocka_unit_test_teardown(test_yes_and_no_have_three_spellings, clear),
         cmocka_unit_test_teardown(test_unknown_key_names_the_nearest, clear),
         cmocka_unit_test_teardown(test_texts_without_a_file_have_no_place_in_messages, clear),

@@ -258,6 +258,27 @@ static void test_a_predictor_by_hand(void **state)
     cvy_compute_destroy(&compute);
 }
 
+/* Numbers of a layer as texts, as calibrations write them, say what lists say. */
+static void test_layers_of_text_are_layers_of_lists(void **state)
+{
+    static const char lists[] = "  - - {weights: [1, 0, -1, 0], biases: [0, 0]}\n";
+    static const char texts[] = "  - - weights: |\n        1 0\n        -1 0\n      biases: |\n        0 0\n";
+    cvy_op conv = make_convolution(CVY_PASS_FORWARD, 1, 1);
+    char text[1024], wrong[1024];
+    cvy_compute_estimate estimate[2];
+    change(right_net, lists, texts, text, sizeof text);
+    for (int i = 0; i < 2; i++) {
+        cvy_compute *compute = prepare_net(*state, i ? text : right_net);
+        estimate[i] = cvy_compute_estimate_op(compute, &conv, 1.0, 0.0);
+        assert_int_equal(estimate[i].source, CVY_COMPUTE_PREDICTOR);
+        cvy_compute_destroy(&compute);
+    }
+    assert_true(estimate[0].seconds == estimate[1].seconds && estimate[0].error == estimate[1].error);
+    change(text, "-1 0", "-1 o", wrong, sizeof wrong);
+    assert_refused(*state, named_net, "net.yaml", wrong,
+                   "16: weights: found 'o', expected a number from -1e+09 to 1e+09");
+}
+
 /* Of a 3x3 at stride 1 its own predictor is asked, wherever it stands, and not that of all convolutions. */
 static void test_the_kernels_own_predictor_is_asked(void **state)
 {
@@ -373,6 +394,8 @@ int main(void)
                                         remove_test_folder),
         cmocka_unit_test_setup_teardown(test_wrong_tables_are_told_by_line, create_test_folder, remove_test_folder),
         cmocka_unit_test_setup_teardown(test_a_predictor_by_hand, create_test_folder, remove_test_folder),
+        cmocka_unit_test_setup_teardown(test_layers_of_text_are_layers_of_lists, create_test_folder,
+                                        remove_test_folder),
         cmocka_unit_test_setup_teardown(test_the_kernels_own_predictor_is_asked, create_test_folder,
                                         remove_test_folder),
         cmocka_unit_test_setup_teardown(test_features_are_sizes_of_the_op, create_test_folder, remove_test_folder),
