@@ -24,6 +24,7 @@ static const test_shape shapes[] = {
     CASE_3X3("one output", 0, 16, 3, 16, 3, 3),
     CASE_3X3("many tiles", 1, 16, 3, 48, 61, 58),
     CASE_3X3("many channels", 1, 272, 1, 304, 9, 5),
+    CASE_3X3("many channels and tiles", 0, 144, 500, 128, 3, 3),
     CASE("3x3, sides that differ", CONVOLUTION({{1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 0, 2}, {0, 1, 0}}),
          DIMS(2, 16, 9, 10), .filters = 16, .optional = true),
     CASE("3x3, last positions that are not used",

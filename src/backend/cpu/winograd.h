@@ -48,6 +48,7 @@ typedef struct cvy_winograd {
     int64_t before[2];     /**< padding of the source along h, w */
     int64_t rows, columns; /**< of tiles in a plane */
     int64_t tiles;         /**< of all samples */
+    bool together;         /**< all threads work on the same chunk, else each on one of its own */
     int64_t chunk, chunks; /**< tiles that are worked on at once */
 } cvy_winograd;
 
@@ -69,12 +70,12 @@ typedef struct cvy_winograd_matrix {
  */
 typedef struct cvy_winograd_product {
     cvy_winograd_matrix left, right, result;
-    int64_t rows, panels, depth; /**< panels: of right and result */
+    int64_t rows, panels, depth; /**< panels: of right and of result */
     bool transposed, adds;       /**< adds: to what the result has; else it is set */
 } cvy_winograd_product;
 
-/** Multiply at a point. */
-void cvy_winograd_multiply(const cvy_winograd_product *product, int64_t point);
+/** Multiply at a point: the panels [first, end). */
+void cvy_winograd_multiply(const cvy_winograd_product *product, int64_t point, int64_t first, int64_t end);
 
 /** A panel of tiles of the source at all points. */
 void cvy_winograd_take_source(const cvy_winograd *all, const float *source, const cvy_winograd_range *range,

@@ -98,9 +98,10 @@ CVY_INLINE void multiply_panels(const cvy_winograd_product *p, const block *firs
     }
 }
 
-CVY_INLINE void multiply_point(const cvy_winograd_product *p, int64_t point, const int most, const int together)
+CVY_INLINE void multiply_point(const cvy_winograd_product *p, int64_t point, int64_t first, int64_t end,
+                               const int most, const int together)
 {
-    for (int64_t panel = 0; panel < p->panels; panel += together) {
+    for (int64_t panel = first; panel < end; panel += together) {
         const block m = {.left = p->left.at + point * p->left.point,
                          .left_panel = p->left.panel,
                          .depth = p->depth,
@@ -109,7 +110,7 @@ CVY_INLINE void multiply_point(const cvy_winograd_product *p, int64_t point, con
                          .result = p->result.at + point * p->result.point + panel * p->result.panel,
                          .result_panel = p->result.panel,
                          .adds = p->adds};
-        if (panel + together <= p->panels) {
+        if (panel + together <= end) {
             multiply_panels(p, &m, most, together);
         } else {
             multiply_panels(p, &m, most, 1);
@@ -121,17 +122,17 @@ CVY_INLINE void multiply_point(const cvy_winograd_product *p, int64_t point, con
 static bool is_wide(void)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
-    return __builtin_cpu_supports("avx512f");
+    return __builtin_cpu_supports("avx512vl");
 #else
     return false;
 #endif
 }
 
-CVY_WIDE_VECTOR void cvy_winograd_multiply(const cvy_winograd_product *p, int64_t point)
+CVY_WIDE_VECTOR void cvy_winograd_multiply(const cvy_winograd_product *p, int64_t point, int64_t first, int64_t end)
 {
     if (is_wide()) {
-        multiply_point(p, point, 8, 2);
+        multiply_point(p, point, first, end, 8, 2);
     } else {
-        multiply_point(p, point, 6, 1);
+        multiply_point(p, point, first, end, 6, 1);
     }
 }

@@ -3,6 +3,7 @@
  * of a tile, then along its rows. Tiles follow each other along the rows of a plane, so all that is read and written
  * goes on where the tile before ended.
  */
+#include <math.h>
 #include <string.h>
 
 #include "backend/cpu/winograd.h"
@@ -103,20 +104,35 @@ CVY_INLINE void take_target_tile(const cvy_winograd *all, const float *from, con
     }
 }
 
+/* Some positions of a tile; what is below `least` becomes it, NaN stays. */
+CVY_INLINE void store_part(const cvy_winograd_plane *plane, const float *tile, const float *bias, float least,
+                           float *to, int64_t rows, int64_t columns, const int lanes)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < columns; c++) {
+            float *y = to + r * plane->row_stride + c * plane->position_stride;
+#pragma omp simd
+            for (int i = 0; i < lanes; i++) {
+                float value = tile[(r * STEP + c) * lanes + i] + bias[i];
+                y[i] = value < least ? least : value;
+            }
+        }
+    }
+}
+
 /* Write the part of a tile that the plane has. */
 CVY_INLINE void store_tile(const cvy_winograd_plane *plane, const float *tile, const place *at, const float *bias,
                            bool relu, float *to, const int lanes)
 {
+    static const float none[PANEL];
     int64_t rows = cvy_min_i64(STEP, plane->height - at->h), columns = cvy_min_i64(STEP, plane->width - at->w);
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t c = 0; c < columns; c++) {
-            float *y = to + (at->h + r) * plane->row_stride + (at->w + c) * plane->position_stride;
-#pragma omp simd
-            for (int i = 0; i < lanes; i++) { /* NaN stays */
-                float value = tile[(r * STEP + c) * lanes + i] + (bias ? bias[i] : 0.0f);
-                y[i] = relu && value < 0.0f ? 0.0f : value;
-            }
-        }
+    float least = relu ? 0.0f : -INFINITY;
+    bias = bias ? bias : none;
+    to += at->h * plane->row_stride + at->w * plane->position_stride;
+    if (rows == STEP && columns == STEP) {
+        store_part(plane, tile, bias, least, to, STEP, STEP, lanes);
+    } else {
+        store_part(plane, tile, bias, least, to, rows, columns, lanes);
     }
 }
 
