@@ -9,7 +9,7 @@
  * decides this, the chunks and the parts, so the result does not depend on the number of threads.
  *
  * Scratch is bounded: 2 MB of weights at most (in 8 parts, their gradient) and about 1 MB of points a thread (more
- * where channels are many in one of the two), or the weights once and about 16 MB of points.
+ * where channels are many in one of the two), or the weights once and about 24 MB of points.
  */
 #include "backend/cpu/winograd.h"
 
@@ -27,8 +27,8 @@ enum {
     LEAST_CHUNK = 48,          /* tiles: below, the weights are read too often for what is done with them */
     MOST_CHUNK = 96,
     OWN_WEIGHTS = 512 * 1024,  /* floats of weights at all points, beyond which threads work together */
-    TOGETHER_FLOATS = 4 << 20, /* of the points of a chunk then: half of a third-level cache of 32 MB */
-    MOST_TOGETHER = 480,
+    TOGETHER_FLOATS = 6 << 20, /* of the points of a chunk then: beyond the caches they cost what the weights do */
+    MOST_TOGETHER = 240,
     PARTS = 8,                 /* sums of the gradient of weights */
     ITEM_TILES = 12,           /* what threads share out of a chunk: so many tiles of a panel, */
     ITEM_PANELS = 8,           /* so many panels of a product */
@@ -84,12 +84,14 @@ static cvy_winograd_plane describe_plane(const cvy_tensor *tensor)
                                 .panels = cvy_ceil_div(tensor->shape.extent[1], PANEL)};
 }
 
+/* As few chunks as their size allows, about equal; even numbers of tiles. */
 static int64_t choose_chunk(const cvy_winograd *all)
 {
     int64_t tile = all->points * PANEL * (all->source.panels + all->target.panels);
-    int64_t chunk = (all->together ? TOGETHER_FLOATS : CHUNK_FLOATS) / tile / ROWS * ROWS;
-    chunk = cvy_max_i64(LEAST_CHUNK, cvy_min_i64(chunk, all->together ? MOST_TOGETHER : MOST_CHUNK));
-    return cvy_min_i64(chunk, cvy_round_up(all->tiles, 2));
+    int64_t most = (all->together ? TOGETHER_FLOATS : CHUNK_FLOATS) / tile / ROWS * ROWS;
+    most = cvy_max_i64(LEAST_CHUNK, cvy_min_i64(most, all->together ? MOST_TOGETHER : MOST_CHUNK));
+    int64_t chunks = cvy_ceil_div(all->tiles, most);
+    return cvy_min_i64(most, cvy_round_up(cvy_ceil_div(all->tiles, chunks), chunks > 1 ? ROWS : 2));
 }
 
 static cvy_winograd describe(const cvy_op *op)
