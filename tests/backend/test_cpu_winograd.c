@@ -1,17 +1,35 @@
 /*
- * Convoy's own 5x5 convolutions by Winograd's algorithm in f32 against the reference in double, which sums directly:
- * tiles of 4x4 that fit and that do not, planes smaller than one, every padding, blocks of 8 and of 16, one chunk of
- * tiles and many. What has no such kernel is refused, never summed otherwise.
+ * Convoy's own 3x3 and 5x5 convolutions by Winograd's algorithm in f32 against the reference in double, which sums
+ * directly: tiles of 4x4 that fit and that do not, planes smaller than one, every padding, blocks of 8 and of 16, one
+ * chunk of tiles and many. What has no such kernel is refused, never summed otherwise.
  */
 #include "backend/any_threads.h"
 #include "backend/support.h"
 
 extern const cvy_backend cvy_backend_cpu;
 
+#define CASE_3X3(name_, padding_, filters_, ...) \
+    CASE(name_, CONVOLUTION(SQUARE(3, 1, 1, padding_)), DIMS(__VA_ARGS__), .filters = filters_, .optional = true)
 #define CASE_5X5(name_, padding_, filters_, ...) \
     CASE(name_, CONVOLUTION(SQUARE(5, 1, 1, padding_)), DIMS(__VA_ARGS__), .filters = filters_, .optional = true)
 
 static const test_shape shapes[] = {
+    CASE_3X3("13 by 9", 1, 16, 2, 16, 13, 9),
+    CASE_3X3("16 by 16, 32 to 32", 1, 32, 5, 32, 16, 16),
+    CASE_3X3("14 by 14, 48 to 80", 1, 80, 3, 48, 14, 14),
+    CASE_3X3("7 by 7, 32 to 48", 1, 48, 9, 32, 7, 7),
+    CASE_3X3("no padding, 6 by 11", 0, 32, 2, 16, 6, 11),
+    CASE_3X3("padding of 2", 2, 16, 1, 16, 3, 4),
+    CASE_3X3("smaller than a tile", 1, 16, 5, 32, 3, 2),
+    CASE_3X3("one output", 0, 16, 3, 16, 3, 3),
+    CASE_3X3("many tiles", 1, 16, 3, 48, 61, 58),
+    CASE_3X3("many channels", 1, 272, 1, 304, 9, 5),
+    CASE_3X3("many channels and tiles", 0, 144, 500, 128, 3, 3),
+    CASE("3x3, sides that differ", CONVOLUTION({{1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 0, 2}, {0, 1, 0}}),
+         DIMS(2, 16, 9, 10), .filters = 16, .optional = true),
+    CASE("3x3, last positions that are not used",
+         CONVOLUTION({{1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 0}, {0, -1, -2}}), DIMS(2, 16, 9, 11), .filters = 16,
+         .optional = true),
     CASE_5X5("13 by 9", 2, 16, 2, 16, 13, 9),
     CASE_5X5("16 by 16, 32 to 32", 2, 32, 5, 32, 16, 16),
     CASE_5X5("8 by 8, 32 to 64", 2, 64, 9, 32, 8, 8),
@@ -44,7 +62,7 @@ static bool make_winograd(const test_shape *shape, int pass, const cvy_format *f
     return true;
 }
 
-/* A tolerance of 1e-4 where nets are given 1e-3; sums by 5x5 taps over so many channels come to 1e-6 directly. */
+/* A tolerance of 1e-4 where nets are given 1e-3; sums by taps over so many channels come to 1e-6 directly. */
 static void test_agrees_with_direct_sums(void **state)
 {
     (void)state;
@@ -88,11 +106,9 @@ static void test_same_bits_for_any_number_of_threads(void **state)
     }
 }
 
-/* One NaN in x: with relu, too, at least the 5x5 outputs that see it are NaN, and nothing beyond tiles that do. */
-static void test_nan_stays(void **state)
+/* One NaN in x: with relu, too, at least the outputs that see it are NaN, and nothing beyond tiles that do. */
+static void assert_nan_stays(test_shape shape, int reach)
 {
-    (void)state;
-    test_shape shape = CASE_5X5("NaN", 2, 16, 1, 16, 12, 12);
     shape.relu = true;
     cvy_run run = make_run(&shape);
     cvy_op op;
@@ -104,11 +120,19 @@ static void test_nan_stays(void **state)
     assert_int_equal(run_op(&cvy_backend_cpu, &op, operands.data, &run), CVY_OK);
     for (int64_t e = 0; e < 16 * 144; e++) {
         int64_t h = e % 144 / 12, w = e % 12;
-        bool sees = h >= 1 && h <= 5 && w >= 1 && w <= 5, near = h < 8 && w < 8; /* tiles begin at 0, 4, 8 */
+        bool sees = h >= 3 - reach && h <= 3 + reach && w >= 3 - reach && w <= 3 + reach;
+        bool near = h < 8 && w < 8; /* tiles begin at 0, 4, 8 */
         bool found = isnan(get_element(CVY_F32, operands.data[op.operands - 1], element_offset(y, &to, e))) != 0;
         assert_true(found ? near : !sees);
     }
     destroy_operands(&operands);
+}
+
+static void test_nan_stays(void **state)
+{
+    (void)state;
+    assert_nan_stays((test_shape)CASE_3X3("NaN", 1, 16, 1, 16, 12, 12), 1);
+    assert_nan_stays((test_shape)CASE_5X5("NaN", 2, 16, 1, 16, 12, 12), 2);
 }
 
 /* Other windows, channels that fill no block, other formats, volumes, groups. */
@@ -116,7 +140,12 @@ static void test_what_has_no_kernel_is_refused(void **state)
 {
     (void)state;
     static const test_shape others[] = {
-        CASE("3x3", CONVOLUTION(SQUARE(3, 1, 1, 1)), DIMS(2, 16, 9, 9), .filters = 16),
+        CASE("1x1", CONVOLUTION(SQUARE(1, 1, 1, 0)), DIMS(2, 16, 9, 9), .filters = 16),
+        CASE("7x7", CONVOLUTION(SQUARE(7, 1, 1, 3)), DIMS(2, 16, 9, 9), .filters = 16),
+        CASE("3x5", CONVOLUTION({{1, 3, 5}, {1, 1, 1}, {1, 1, 1}, {0, 1, 2}, {0, 1, 2}}), DIMS(2, 16, 9, 9),
+             .filters = 16),
+        CASE("3x3 at stride 2", CONVOLUTION(SQUARE(3, 2, 1, 1)), DIMS(2, 16, 9, 9), .filters = 16),
+        CASE("3x3 padded beyond the window", CONVOLUTION(SQUARE(3, 1, 1, 3)), DIMS(2, 16, 9, 9), .filters = 16),
         CASE("stride 2", CONVOLUTION(SQUARE(5, 2, 1, 2)), DIMS(2, 16, 9, 9), .filters = 16),
         CASE("dilation 2", CONVOLUTION(SQUARE(5, 1, 2, 2)), DIMS(2, 16, 9, 9), .filters = 16),
         CASE("padding beyond the window", CONVOLUTION(SQUARE(5, 1, 1, 5)), DIMS(2, 16, 9, 9), .filters = 16),

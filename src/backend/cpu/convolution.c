@@ -1,4 +1,4 @@
-/* Convolutions that Convoy has kernels of its own for: those with one filter a channel, and Winograd's of 5x5. */
+/* Convolutions that Convoy has kernels of its own for: those with one filter a channel, and Winograd's. */
 #include "backend/cpu/cpu.h"
 
 static const cvy_cpu_family *find_family(const cvy_op *op)

@@ -1,8 +1,12 @@
 /*
- * Convolutions with windows of 5x5 at stride 1 by Winograd's minimal filtering, F(4x4, 5x5) and, for the gradient of
- * weights, F(5x5, 4x4): a tile of 8x8 of one activation at the points 0, 1, -1, 2, -2, 1/2, -1/2 and infinity of both
- * axes, times the other operand at the same 64 points, where 16 outputs of 25 taps take 400 products (Lavin and Gray,
- * arXiv:1509.09308; the points are theirs of F(6x6, 3x3)).
+ * Convolutions with windows of 3x3 and 5x5 at stride 1 by Winograd's minimal filtering, F(4x4, 3x3) and F(4x4, 5x5),
+ * and, for the gradient of weights, F(3x3, 4x4) and F(5x5, 4x4): a tile of 6x6 or 8x8 of one activation at the points
+ * 0, 1, -1, 2, -2, (1/2, -1/2 for 5x5) and infinity of both axes, times the other operand at the same 36 or 64 points,
+ * where 16 outputs of 9 or 25 taps take 144 or 400 products (Lavin and Gray, arXiv:1509.09308, whose points these are).
+ *
+ * What the points hold lies in panels of 16 columns, whatever the blocks of the tensors are: [point][panel][row][16],
+ * where rows are tiles and columns channels or filters, or rows channels and columns filters. So each product reads and
+ * writes memory in its order. A last panel that a block of 8 fills by half has zeros in its other half.
  */
 #ifndef CVY_BACKEND_CPU_WINOGRAD_H
 #define CVY_BACKEND_CPU_WINOGRAD_H
@@ -13,17 +17,17 @@
 #include "tensor/tensor.h"
 
 enum {
-    CVY_WINOGRAD_TAPS = 5,
-    CVY_WINOGRAD_STEP = 4,    /**< outputs of a tile along an axis */
-    CVY_WINOGRAD_SIDE = 8,    /**< inputs of a tile along an axis, and points */
-    CVY_WINOGRAD_POINTS = 64,
-    CVY_WINOGRAD_LANES = 16,  /**< most channels of a block */
+    CVY_WINOGRAD_STEP = 4,   /**< outputs of a tile along an axis */
+    CVY_WINOGRAD_PANEL = 16, /**< columns of a panel, and most channels of a block */
 };
 
 /** An activation in blocks of channels. Strides in elements. */
 typedef struct cvy_winograd_plane {
-    int64_t height, width;
+    int64_t channels, height, width;
     int64_t sample_stride, block_stride, row_stride, position_stride;
+    int64_t panels; /**< of its channels */
+    int64_t point;  /**< elements between two points of a chunk: a line of the cache more than they need, so that
+                         points do not fall together in the cache */
 } cvy_winograd_plane;
 
 /** Where a weight lies: the index of its filter, its channel and its taps each add a term. */
@@ -31,57 +35,68 @@ typedef struct cvy_winograd_weights {
     cvy_layout layout;
     int row, column; /**< dimensions of the weights that are rows and columns of products: channel and filter or so */
     bool turned;     /**< taps from last to first, as the gradient of data takes them */
+    int64_t point;   /**< elements between two points */
 } cvy_winograd_weights;
 
-/** A convolution's pass: `source` is cut into tiles of 8x8, `target` has their 4x4. */
+/** A convolution's pass: `source` is cut into tiles of side x side, `target` has their 4x4. */
 typedef struct cvy_winograd {
     cvy_winograd_plane source, target;
     cvy_winograd_weights weights;
-    int64_t channels, filters; /**< of the source and of the target */
-    int64_t lanes;             /**< channels of a block: 8 or 16 */
-    int64_t before[2];         /**< padding of the source along h, w */
-    int64_t rows, columns;     /**< of tiles in a plane */
-    int64_t tiles;             /**< of all samples */
-    int64_t chunk, chunks;     /**< tiles that are worked on at once */
-    int64_t source_point, target_point; /**< elements between two points of a chunk: a line of the cache more than
-                                             they need, so that points do not fall together in the cache */
+    int64_t lanes;         /**< channels of a block: 8 or 16 */
+    int64_t taps, side;    /**< of a window along an axis, and inputs of a tile: 3 and 6, or 5 and 8 */
+    int64_t points;        /**< side x side */
+    int64_t before[2];     /**< padding of the source along h, w */
+    int64_t rows, columns; /**< of tiles in a plane */
+    int64_t tiles;         /**< of all samples */
+    bool together;         /**< all threads work on the same chunk, else each on one of its own */
+    int64_t chunk, chunks; /**< tiles that are worked on at once */
 } cvy_winograd;
 
-/** Tiles [first, first + count), count at most a chunk. */
+/** Tiles [first, first + count), which are those from `at` on of a chunk. */
 typedef struct cvy_winograd_range {
-    int64_t first, count;
+    int64_t first, count, at;
 } cvy_winograd_range;
 
-/** A product at each point: result[row][column] = (or +=) sum over k of a[row, k] b[k][column]. */
+/** Matrices in panels: how far panels lie apart, and points. */
+typedef struct cvy_winograd_matrix {
+    float *at;
+    int64_t panel, point;
+} cvy_winograd_matrix;
+
+/**
+ * A product at each point: result[row][column] = sum over k of left[row][k] right[k][column], or, transposed,
+ * result[row][column] += sum over k of left[k][row] right[k][column]. An odd last row brings the one behind it, which
+ * there must be room for.
+ */
 typedef struct cvy_winograd_product {
-    const float *a, *b;
-    float *result;
-    int64_t rows, columns, depth;      /**< rows: those up to the next multiple of 8 are read and written, too */
-    int64_t a_row, a_depth;            /**< strides of a */
-    int64_t a_point, b_point, result_point;
-    int64_t lanes;
-    bool adds;
+    cvy_winograd_matrix left, right, result;
+    int64_t rows, panels, depth; /**< panels: of right and of result */
+    bool transposed, adds;       /**< adds: to what the result has; else it is set */
 } cvy_winograd_product;
 
-/** Multiply at all points. */
-void cvy_winograd_multiply(const cvy_winograd_product *product);
+/** Multiply at a point: the panels [first, end). */
+void cvy_winograd_multiply(const cvy_winograd_product *product, int64_t point, int64_t first, int64_t end);
 
-/** Tiles of the source at all points: out[point][tile][channel], points `source_point` apart. */
+/** A panel of tiles of the source at all points. */
 void cvy_winograd_take_source(const cvy_winograd *all, const float *source, const cvy_winograd_range *range,
-                              float *out);
+                              int64_t panel, float *out);
 
-/** The 4x4 of the target at all points, points `target_point` apart, and their sums by channel added to @p sums. */
+/** A panel of the 4x4 of the target at all points. */
 void cvy_winograd_take_target(const cvy_winograd *all, const float *target, const cvy_winograd_range *range,
-                              float *out, float *sums);
+                              int64_t panel, float *out);
 
-/** The 4x4 of the target from points of it; @p bias may be NULL. */
+/** A panel of the 4x4 of the target from points of it; @p bias may be NULL. */
 void cvy_winograd_give_target(const cvy_winograd *all, const float *points, const cvy_winograd_range *range,
-                              const float *bias, bool relu, float *target);
+                              int64_t panel, const float *bias, bool relu, float *target);
 
-/** Weights at all points: out[point][row][column] of one row of products. */
-void cvy_winograd_take_weights(const cvy_winograd *all, const float *weights, int64_t row, float *out);
+/** Add the sums over each channel of a panel of the target to @p sums: what the points have at 1, 1, unscaled. */
+void cvy_winograd_sum_target(const cvy_winograd *all, const float *points, int64_t count, int64_t panel, float *sums);
 
-/** The gradient of weights of one row from points of it. */
-void cvy_winograd_give_weights(const cvy_winograd *all, const float *points, int64_t row, float *weights);
+/** Weights at all points: a panel's rows from @p row on, as many as a block has. */
+void cvy_winograd_take_weights(const cvy_winograd *all, const float *weights, int64_t row, int64_t panel, float *out);
+
+/** The gradient of weights from points of it: a panel's rows from @p row on, as many as a block has. */
+void cvy_winograd_give_weights(const cvy_winograd *all, const float *points, int64_t row, int64_t panel,
+                               float *weights);
 
 #endif

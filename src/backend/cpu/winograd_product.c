@@ -1,71 +1,138 @@
 /*
- * The products of Winograd's algorithm: small matrices, one at each point, whose columns lie side by side. A block of
- * rows and two vectors of columns stay in registers over the depth: 16 of 32 in AVX-512, 8 of 16 in AVX2, enough for
- * the latency of a multiply-add (4 cycles, 2 begun in each).
+ * The products of Winograd's algorithm: small matrices, one at each point, in panels of 16 columns (winograd.h). Some
+ * rows of a panel of the result stay in registers over the depth: with AVX2 6 rows, which are 12 of 16 registers, with
+ * AVX-512 8 rows of two panels, 16 of 32; either is enough for the latency of a multiply-add (4 cycles, 2 begun in
+ * each). Each sum is over the depth in order either way, so bits do not depend on it.
  */
 #include "backend/cpu/vector.h"
 #include "backend/cpu/winograd.h"
+#include "base/checked.h"
 
-CVY_INLINE void multiply_block(const cvy_winograd_product *p, const float *a, const float *b, float *result,
-                               const int rows, const int vectors, const int lanes)
+enum { PANEL = CVY_WINOGRAD_PANEL };
+
+/* A block of the product. */
+typedef struct block {
+    const float *left;
+    int64_t left_panel, depth;
+    const float *right;
+    int64_t right_panel;
+    float *result;
+    int64_t result_panel;
+    bool adds;
+} block;
+
+CVY_INLINE void multiply_block(const block *m, const int rows, const int panels, const bool transposed)
 {
-    float sum[8][2][CVY_WINOGRAD_LANES];
+    const int row = transposed ? 1 : PANEL, step = transposed ? PANEL : 1; /* of left */
+    const float *right = m->right;
+    float sum[8][2][PANEL];
     for (int r = 0; r < rows; r++) {
-        for (int v = 0; v < vectors; v++) {
-            const float *from = result + r * p->columns + v * lanes;
+        for (int p = 0; p < panels; p++) {
+            const float *from = m->result + r * PANEL + p * m->result_panel;
 #pragma omp simd
-            for (int i = 0; i < lanes; i++) {
-                sum[r][v][i] = p->adds ? from[i] : 0.0f;
+            for (int i = 0; i < PANEL; i++) {
+                sum[r][p][i] = m->adds ? from[i] : 0.0f;
             }
         }
     }
-    for (int64_t k = 0; k < p->depth; k++) {
-        const float *left = a + k * p->a_depth, *right = b + k * p->columns;
-        CVY_STAY;
-        for (int r = 0; r < rows; r++) {
-            for (int v = 0; v < vectors; v++) {
+    for (int64_t first = 0; first < m->depth; first += transposed ? m->depth : PANEL) {
+        const float *left = transposed ? m->left : m->left + first / PANEL * m->left_panel;
+        int64_t steps = transposed ? m->depth : cvy_min_i64(PANEL, m->depth - first);
+        for (int64_t k = 0; k < steps; k++) {
+            CVY_STAY;
+            for (int r = 0; r < rows; r++) {
+                for (int p = 0; p < panels; p++) {
 #pragma omp simd
-                for (int i = 0; i < lanes; i++) {
-                    sum[r][v][i] += left[r * p->a_row] * right[v * lanes + i];
+                    for (int i = 0; i < PANEL; i++) {
+                        sum[r][p][i] += left[r * row] * right[p * m->right_panel + i];
+                    }
                 }
             }
+            left += step;
+            right += PANEL;
         }
     }
     for (int r = 0; r < rows; r++) {
-        for (int v = 0; v < vectors; v++) {
-            float *to = result + r * p->columns + v * lanes;
+        for (int p = 0; p < panels; p++) {
+            float *to = m->result + r * PANEL + p * m->result_panel;
 #pragma omp simd
-            for (int i = 0; i < lanes; i++) {
-                to[i] = sum[r][v][i];
+            for (int i = 0; i < PANEL; i++) {
+                to[i] = sum[r][p][i];
             }
         }
     }
 }
 
-CVY_INLINE void multiply_point(const cvy_winograd_product *p, int64_t point, const int rows, const int lanes)
+/* Rows that lie one behind the other, `most` of them at once while there are. */
+CVY_INLINE void multiply_rows(block m, int64_t rows, const int most, const int panels, const bool transposed)
 {
-    const float *a = p->a + point * p->a_point, *b = p->b + point * p->b_point;
-    float *result = p->result + point * p->result_point;
-    int64_t column = 0;
-    for (; column + 2 * lanes <= p->columns; column += 2 * lanes) {
-        for (int64_t row = 0; row < p->rows; row += rows) {
-            multiply_block(p, a + row * p->a_row, b + column, result + row * p->columns + column, rows, 2, lanes);
+    while (rows > 0) {
+        int taken = 2;
+        if (rows >= most) {
+            multiply_block(&m, most, panels, transposed);
+            taken = most;
+        } else if (rows > 2) {
+            multiply_block(&m, 4, panels, transposed);
+            taken = 4;
+        } else {
+            multiply_block(&m, 2, panels, transposed);
         }
+        m.left += taken * (transposed ? 1 : PANEL);
+        m.result += taken * PANEL;
+        rows -= taken;
     }
-    if (column < p->columns) {
-        for (int64_t row = 0; row < p->rows; row += rows) {
-            multiply_block(p, a + row * p->a_row, b + column, result + row * p->columns + column, rows, 1, lanes);
+}
+
+/* All rows of one or two panels of the result. */
+CVY_INLINE void multiply_panels(const cvy_winograd_product *p, const block *first, const int most, const int panels)
+{
+    if (p->transposed) {
+        block m = *first;
+        for (int64_t row = 0; row < p->rows; row += PANEL) {
+            multiply_rows(m, cvy_min_i64(PANEL, p->rows - row), most, panels, true);
+            m.left += p->left.panel;
+            m.result += PANEL * PANEL;
+        }
+    } else {
+        multiply_rows(*first, p->rows, most, panels, false);
+    }
+}
+
+CVY_INLINE void multiply_point(const cvy_winograd_product *p, int64_t point, int64_t first, int64_t end,
+                               const int most, const int together)
+{
+    for (int64_t panel = first; panel < end; panel += together) {
+        const block m = {.left = p->left.at + point * p->left.point,
+                         .left_panel = p->left.panel,
+                         .depth = p->depth,
+                         .right = p->right.at + point * p->right.point + panel * p->right.panel,
+                         .right_panel = p->right.panel,
+                         .result = p->result.at + point * p->result.point + panel * p->result.panel,
+                         .result_panel = p->result.panel,
+                         .adds = p->adds};
+        if (panel + together <= end) {
+            multiply_panels(p, &m, most, together);
+        } else {
+            multiply_panels(p, &m, most, 1);
         }
     }
 }
 
-CVY_WIDE_VECTOR void cvy_winograd_multiply(const cvy_winograd_product *p)
+/* Whether there are 32 registers of 16 floats. */
+static bool is_wide(void)
 {
-    for (int64_t point = 0; point < CVY_WINOGRAD_POINTS; point++) {
-        if (p->lanes == 16) {
-            multiply_point(p, point, 8, 16);
-        } else {
-            multiply_point(p, point, 4, 8);
-        }
+#if defined(__x86_64__) && defined(__GNUC__)
+    return __builtin_cpu_supports("avx512vl");
+#else
+    return false;
+#endif
+}
+
+CVY_WIDE_VECTOR void cvy_winograd_multiply(const cvy_winograd_product *p, int64_t point, int64_t first, int64_t end)
+{
+    if (is_wide()) {
+        multiply_point(p, point, first, end, 8, 2);
+    } else {
+        multiply_point(p, point, first, end, 6, 1);
     }
 }

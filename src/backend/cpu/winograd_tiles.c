@@ -1,87 +1,16 @@
 /*
- * Into points and back, a block of channels at a time: first along the columns of a tile, then along its rows. With
- * p_i the finite points and s_i what the products of their differences leave to the weights' side,
- *     an input tile     B^T d          rows of B^T divide out all points but one
- *     taps, gradients   s_i sum of p_i^j g_j, and the last g at infinity
- *     outputs           sum over i of p_i^k m_i, and the point at infinity in the last
- * Points that differ in sign share the sums over even and over odd powers.
+ * Tiles of activations into points and back (winograd_points.h), a panel of channels at a time: first along the columns
+ * of a tile, then along its rows. Tiles follow each other along the rows of a plane, so all that is read and written
+ * goes on where the tile before ended.
  */
+#include <math.h>
 #include <string.h>
 
-#include "backend/cpu/vector.h"
 #include "backend/cpu/winograd.h"
+#include "backend/cpu/winograd_points.h"
 #include "base/checked.h"
 
-enum { SIDE = CVY_WINOGRAD_SIDE, STEP = CVY_WINOGRAD_STEP, TAPS = CVY_WINOGRAD_TAPS, LANES = CVY_WINOGRAD_LANES };
-
-/* 1 / product of differences of p = 1, 2, 1/2 to the other finite points, up to what B^T has. */
-#define SCALE_1 (-2.0f / 9.0f)
-#define SCALE_2 (1.0f / 90.0f)
-#define SCALE_HALF (32.0f / 45.0f)
-
-/* B^T of 8 vectors that lie `step` apart. */
-CVY_INLINE void divide(const float *in, int64_t step, float *out, int64_t apart, const int lanes)
-{
-#pragma omp simd
-    for (int i = 0; i < lanes; i++) {
-        float d0 = in[i], d1 = in[step + i], d2 = in[2 * step + i], d3 = in[3 * step + i];
-        float d4 = in[4 * step + i], d5 = in[5 * step + i], d6 = in[6 * step + i], d7 = in[7 * step + i];
-        float even1 = d2 + d6 - 4.25f * d4, odd1 = d1 + d5 - 4.25f * d3;
-        float even2 = d6 + 0.25f * d2 - 1.25f * d4, odd2 = 0.5f * d1 - 2.5f * d3 + 2.0f * d5;
-        float even3 = d6 + 4.0f * d2 - 5.0f * d4, odd3 = 2.0f * d1 - 2.5f * d3 + 0.5f * d5;
-        out[i] = d0 - d6 + 5.25f * (d4 - d2);
-        out[apart + i] = even1 + odd1;
-        out[2 * apart + i] = even1 - odd1;
-        out[3 * apart + i] = even2 + odd2;
-        out[4 * apart + i] = even2 - odd2;
-        out[5 * apart + i] = even3 + odd3;
-        out[6 * apart + i] = even3 - odd3;
-        out[7 * apart + i] = d7 - d1 + 5.25f * (d3 - d5);
-    }
-}
-
-/* A polynomial of 4 or 5 coefficients at the points, scaled. */
-CVY_INLINE void evaluate(const float *in, int64_t step, const int count, float *out, int64_t apart, const int lanes)
-{
-#pragma omp simd
-    for (int i = 0; i < lanes; i++) {
-        float g0 = in[i], g1 = in[step + i], g2 = in[2 * step + i], g3 = in[3 * step + i];
-        float g4 = count == 5 ? in[(count - 1) * step + i] : 0.0f;
-        float even1 = SCALE_1 * (g0 + g2 + g4), odd1 = SCALE_1 * (g1 + g3);
-        float even2 = SCALE_2 * (g0 + 4.0f * g2 + 16.0f * g4), odd2 = SCALE_2 * (2.0f * g1 + 8.0f * g3);
-        float even3 = SCALE_HALF * (g0 + 0.25f * g2 + 0.0625f * g4), odd3 = SCALE_HALF * (0.5f * g1 + 0.125f * g3);
-        out[i] = g0;
-        out[apart + i] = even1 + odd1;
-        out[2 * apart + i] = even1 - odd1;
-        out[3 * apart + i] = even2 + odd2;
-        out[4 * apart + i] = even2 - odd2;
-        out[5 * apart + i] = even3 + odd3;
-        out[6 * apart + i] = even3 - odd3;
-        out[7 * apart + i] = count == 5 ? g4 : g3;
-    }
-}
-
-/* 4 or 5 outputs of the points. */
-CVY_INLINE void collect(const float *in, int64_t step, const int count, float *out, int64_t apart, const int lanes)
-{
-#pragma omp simd
-    for (int i = 0; i < lanes; i++) {
-        float m1 = in[step + i], m2 = in[2 * step + i], m3 = in[3 * step + i], m4 = in[4 * step + i];
-        float m5 = in[5 * step + i], m6 = in[6 * step + i], last = in[7 * step + i];
-        float sum1 = m1 + m2, sum2 = m3 + m4, sum3 = m5 + m6;
-        float difference1 = m1 - m2, difference2 = m3 - m4, difference3 = m5 - m6;
-        float cube = difference1 + 8.0f * difference2 + 0.125f * difference3;
-        out[i] = in[i] + sum1 + sum2 + sum3;
-        out[apart + i] = difference1 + 2.0f * difference2 + 0.5f * difference3;
-        out[2 * apart + i] = sum1 + 4.0f * sum2 + 0.25f * sum3;
-        out[3 * apart + i] = count == 5 ? cube : cube + last;
-        if (count == 5) {
-            out[(count - 1) * apart + i] = sum1 + 16.0f * sum2 + 0.0625f * sum3 + last;
-        }
-    }
-}
-
-/* ---- tiles of activations ---- */
+enum { STEP = CVY_WINOGRAD_STEP, PANEL = CVY_WINOGRAD_PANEL, SIDE = 8 /* at most */ };
 
 /* Where a tile lies. */
 typedef struct place {
@@ -92,6 +21,21 @@ static place find_place(const cvy_winograd *all, int64_t tile)
 {
     int64_t plane = all->rows * all->columns, at = tile % plane;
     return (place){tile / plane, at / all->columns * STEP, at % all->columns * STEP};
+}
+
+/* A block of channels of a panel: where it begins in its plane and in the points of the panel's first row. */
+typedef struct piece {
+    int64_t plane, column;
+} piece;
+
+/* The blocks of a panel: one of 16, two of 8, or one of 8 in a last panel that is half filled. */
+static int find_pieces(const cvy_winograd *all, const cvy_winograd_plane *plane, int64_t panel, piece *pieces)
+{
+    int count = 0;
+    for (int64_t column = 0; column < PANEL && panel * PANEL + column < plane->channels; column += all->lanes) {
+        pieces[count++] = (piece){(panel * PANEL + column) / all->lanes * plane->block_stride, column};
+    }
+    return count;
 }
 
 /*
@@ -123,73 +67,56 @@ CVY_INLINE const float *fetch(const cvy_winograd_plane *plane, const float *from
     return copy;
 }
 
-CVY_INLINE void take_source(const cvy_winograd *all, const float *source, const cvy_winograd_range *range, float *out,
-                            const int lanes)
+/* The columns of a last panel that has no block for them. */
+CVY_INLINE void clear(float *out, int64_t point, const int side)
 {
-    for (int64_t t = 0; t < range->count; t++) {
-        place at = find_place(all, range->first + t);
-        for (int64_t block = 0; block * lanes < all->channels; block++) {
-            float copy[SIDE * SIDE * LANES], half[SIDE * SIDE * LANES];
-            const float *from = source + at.sample * all->source.sample_stride + block * all->source.block_stride;
-            float *to = out + t * all->channels + block * lanes;
-            int64_t row, position;
-            from = fetch(&all->source, from, at.h - all->before[0], at.w - all->before[1], copy, &row, &position, SIDE,
-                         lanes);
-            for (int c = 0; c < SIDE; c++) {
-                divide(from + c * position, row, half + c * lanes, SIDE * lanes, lanes);
-            }
-            for (int r = 0; r < SIDE; r++) {
-                divide(half + r * SIDE * lanes, lanes, to + r * SIDE * all->source_point, all->source_point, lanes);
-            }
-        }
+    for (int i = 0; i < side * side; i++) {
+        memset(out + i * point + PANEL / 2, 0, PANEL / 2 * sizeof *out);
     }
 }
 
-CVY_WIDE_VECTOR void cvy_winograd_take_source(const cvy_winograd *all, const float *source,
-                                              const cvy_winograd_range *range, float *out)
+CVY_INLINE void take_source_tile(const cvy_winograd *all, const float *from, const place *at, float *to,
+                                 const int side, const int lanes)
 {
-    if (all->lanes == 16) {
-        take_source(all, source, range, out, 16);
-    } else {
-        take_source(all, source, range, out, 8);
+    float copy[SIDE * SIDE * PANEL], half[SIDE * SIDE * PANEL];
+    int64_t row, position, point = all->source.point;
+    from = fetch(&all->source, from, at->h - all->before[0], at->w - all->before[1], copy, &row, &position, side,
+                 lanes);
+    for (int c = 0; c < side; c++) {
+        cvy_winograd_divide(from + c * position, row, half + c * lanes, side * lanes, side, lanes);
+    }
+    for (int r = 0; r < side; r++) {
+        cvy_winograd_divide(half + r * side * lanes, lanes, to + r * side * point, point, side, lanes);
     }
 }
 
-CVY_INLINE void take_target(const cvy_winograd *all, const float *target, const cvy_winograd_range *range, float *out,
-                            float *sums, const int lanes)
+CVY_INLINE void take_target_tile(const cvy_winograd *all, const float *from, const place *at, float *to,
+                                 const int side, const int lanes)
 {
-    for (int64_t t = 0; t < range->count; t++) {
-        place at = find_place(all, range->first + t);
-        for (int64_t block = 0; block * lanes < all->filters; block++) {
-            float copy[STEP * STEP * LANES], half[SIDE * STEP * LANES];
-            const float *from = target + at.sample * all->target.sample_stride + block * all->target.block_stride;
-            float *to = out + t * all->filters + block * lanes, *sum = sums + block * lanes;
-            int64_t row, position;
-            from = fetch(&all->target, from, at.h, at.w, copy, &row, &position, STEP, lanes);
-            for (int c = 0; c < STEP; c++) {
-                evaluate(from + c * position, row, STEP, half + c * lanes, STEP * lanes, lanes);
-                for (int r = 0; r < STEP; r++) {
+    float copy[STEP * STEP * PANEL], half[SIDE * STEP * PANEL];
+    int64_t row, position, point = all->target.point;
+    from = fetch(&all->target, from, at->h, at->w, copy, &row, &position, STEP, lanes);
+    for (int c = 0; c < STEP; c++) {
+        cvy_winograd_evaluate(from + c * position, row, STEP, half + c * lanes, STEP * lanes, side, lanes);
+    }
+    for (int r = 0; r < side; r++) {
+        cvy_winograd_evaluate(half + r * STEP * lanes, lanes, STEP, to + r * side * point, point, side, lanes);
+    }
+}
+
+/* Some positions of a tile; what is below `least` becomes it, NaN stays. */
+CVY_INLINE void store_part(const cvy_winograd_plane *plane, const float *tile, const float *bias, float least,
+                           float *to, int64_t rows, int64_t columns, const int lanes)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < columns; c++) {
+            float *y = to + r * plane->row_stride + c * plane->position_stride;
 #pragma omp simd
-                    for (int i = 0; i < lanes; i++) {
-                        sum[i] += from[r * row + c * position + i];
-                    }
-                }
-            }
-            for (int r = 0; r < SIDE; r++) {
-                evaluate(half + r * STEP * lanes, lanes, STEP, to + r * SIDE * all->target_point, all->target_point,
-                         lanes);
+            for (int i = 0; i < lanes; i++) {
+                float value = tile[(r * STEP + c) * lanes + i] + bias[i];
+                y[i] = value < least ? least : value;
             }
         }
-    }
-}
-
-CVY_WIDE_VECTOR void cvy_winograd_take_target(const cvy_winograd *all, const float *target,
-                                              const cvy_winograd_range *range, float *out, float *sums)
-{
-    if (all->lanes == 16) {
-        take_target(all, target, range, out, sums, 16);
-    } else {
-        take_target(all, target, range, out, sums, 8);
     }
 }
 
@@ -197,133 +124,134 @@ CVY_WIDE_VECTOR void cvy_winograd_take_target(const cvy_winograd *all, const flo
 CVY_INLINE void store_tile(const cvy_winograd_plane *plane, const float *tile, const place *at, const float *bias,
                            bool relu, float *to, const int lanes)
 {
+    static const float none[PANEL];
     int64_t rows = cvy_min_i64(STEP, plane->height - at->h), columns = cvy_min_i64(STEP, plane->width - at->w);
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t c = 0; c < columns; c++) {
-            float *y = to + (at->h + r) * plane->row_stride + (at->w + c) * plane->position_stride;
-#pragma omp simd
-            for (int i = 0; i < lanes; i++) { /* NaN stays */
-                float value = tile[(r * STEP + c) * lanes + i] + (bias ? bias[i] : 0.0f);
-                y[i] = relu && value < 0.0f ? 0.0f : value;
-            }
+    float least = relu ? 0.0f : -INFINITY;
+    bias = bias ? bias : none;
+    to += at->h * plane->row_stride + at->w * plane->position_stride;
+    if (rows == STEP && columns == STEP) {
+        store_part(plane, tile, bias, least, to, STEP, STEP, lanes);
+    } else {
+        store_part(plane, tile, bias, least, to, rows, columns, lanes);
+    }
+}
+
+CVY_INLINE void give_target_tile(const cvy_winograd *all, const float *from, const place *at, const float *bias,
+                                 bool relu, float *to, const int side, const int lanes)
+{
+    float half[STEP * SIDE * PANEL], tile[STEP * STEP * PANEL];
+    int64_t point = all->target.point;
+    for (int c = 0; c < side; c++) {
+        cvy_winograd_collect(from + c * point, side * point, STEP, half + c * lanes, side * lanes, side, lanes);
+    }
+    for (int r = 0; r < STEP; r++) {
+        cvy_winograd_collect(half + r * side * lanes, lanes, STEP, tile + r * STEP * lanes, lanes, side, lanes);
+    }
+    store_tile(&all->target, tile, at, bias, relu, to, lanes);
+}
+
+/* Where the points of a panel's tiles begin. */
+static int64_t find_rows(const cvy_winograd *all, const cvy_winograd_range *range, int64_t panel)
+{
+    return (panel * all->chunk + range->at) * PANEL;
+}
+
+CVY_INLINE void take_source(const cvy_winograd *all, const float *source, const cvy_winograd_range *range,
+                            int64_t panel, float *out, const int side, const int lanes)
+{
+    piece pieces[2] = {{0}};
+    int count = find_pieces(all, &all->source, panel, pieces);
+    out += find_rows(all, range, panel);
+    for (int64_t t = 0; t < range->count; t++, out += PANEL) {
+        place at = find_place(all, range->first + t);
+        const float *from = source + at.sample * all->source.sample_stride;
+        for (int i = 0; i < count; i++) {
+            take_source_tile(all, from + pieces[i].plane, &at, out + pieces[i].column, side, lanes);
+        }
+    }
+}
+
+CVY_INLINE void take_target(const cvy_winograd *all, const float *target, const cvy_winograd_range *range,
+                            int64_t panel, float *out, const int side, const int lanes)
+{
+    piece pieces[2] = {{0}};
+    int count = find_pieces(all, &all->target, panel, pieces);
+    out += find_rows(all, range, panel);
+    for (int64_t t = 0; t < range->count; t++, out += PANEL) {
+        place at = find_place(all, range->first + t);
+        const float *from = target + at.sample * all->target.sample_stride;
+        for (int i = 0; i < count; i++) {
+            take_target_tile(all, from + pieces[i].plane, &at, out + pieces[i].column, side, lanes);
+        }
+        if (count * lanes < PANEL) {
+            clear(out, all->target.point, side);
         }
     }
 }
 
 CVY_INLINE void give_target(const cvy_winograd *all, const float *points, const cvy_winograd_range *range,
-                            const float *bias, bool relu, float *target, const int lanes)
+                            int64_t panel, const float *bias, bool relu, float *target, const int side,
+                            const int lanes)
 {
-    for (int64_t t = 0; t < range->count; t++) {
+    piece pieces[2] = {{0}};
+    int count = find_pieces(all, &all->target, panel, pieces);
+    points += find_rows(all, range, panel);
+    for (int64_t t = 0; t < range->count; t++, points += PANEL) {
         place at = find_place(all, range->first + t);
-        for (int64_t block = 0; block * lanes < all->filters; block++) {
-            float half[STEP * SIDE * LANES], tile[STEP * STEP * LANES];
-            const float *from = points + t * all->filters + block * lanes;
-            float *to = target + at.sample * all->target.sample_stride + block * all->target.block_stride;
-            for (int c = 0; c < SIDE; c++) {
-                collect(from + c * all->target_point, SIDE * all->target_point, STEP, half + c * lanes, SIDE * lanes,
-                        lanes);
-            }
-            for (int r = 0; r < STEP; r++) {
-                collect(half + r * SIDE * lanes, lanes, STEP, tile + r * STEP * lanes, lanes, lanes);
-            }
-            store_tile(&all->target, tile, &at, bias ? bias + block * lanes : NULL, relu, to, lanes);
+        float *to = target + at.sample * all->target.sample_stride;
+        for (int i = 0; i < count; i++) {
+            const float *own = bias ? bias + panel * PANEL + pieces[i].column : NULL;
+            give_target_tile(all, points + pieces[i].column, &at, own, relu, to + pieces[i].plane, side, lanes);
         }
     }
+}
+
+/* A call with the sides of tiles and the channels of blocks as constants. */
+#define CALL(function_, ...)                                    \
+    do {                                                        \
+        if (all->side == 6) {                                   \
+            if (all->lanes == 16) {                             \
+                function_(all, __VA_ARGS__, 6, 16);             \
+            } else {                                            \
+                function_(all, __VA_ARGS__, 6, 8);              \
+            }                                                   \
+        } else if (all->lanes == 16) {                          \
+            function_(all, __VA_ARGS__, 8, 16);                 \
+        } else {                                                \
+            function_(all, __VA_ARGS__, 8, 8);                  \
+        }                                                       \
+    } while (0)
+
+CVY_WIDE_VECTOR void cvy_winograd_take_source(const cvy_winograd *all, const float *source,
+                                              const cvy_winograd_range *range, int64_t panel, float *out)
+{
+    CALL(take_source, source, range, panel, out);
+}
+
+CVY_WIDE_VECTOR void cvy_winograd_take_target(const cvy_winograd *all, const float *target,
+                                              const cvy_winograd_range *range, int64_t panel, float *out)
+{
+    CALL(take_target, target, range, panel, out);
 }
 
 CVY_WIDE_VECTOR void cvy_winograd_give_target(const cvy_winograd *all, const float *points,
-                                              const cvy_winograd_range *range, const float *bias, bool relu,
-                                              float *target)
+                                              const cvy_winograd_range *range, int64_t panel, const float *bias,
+                                              bool relu, float *target)
 {
-    if (all->lanes == 16) {
-        give_target(all, points, range, bias, relu, target, 16);
-    } else {
-        give_target(all, points, range, bias, relu, target, 8);
-    }
+    CALL(give_target, points, range, panel, bias, relu, target);
 }
 
-/* ---- weights: lanes are columns, which may lie anywhere ---- */
-
-static int64_t find_offset(const cvy_layout *layout, int dim, int64_t index)
+void cvy_winograd_sum_target(const cvy_winograd *all, const float *points, int64_t count, int64_t panel, float *sums)
 {
-    return index / layout->block[dim] * layout->stride[dim] + index % layout->block[dim] * layout->inner_stride[dim];
-}
-
-/* Offsets of the columns of a block in a row. */
-static void find_columns(const cvy_winograd *all, int64_t row, int64_t column, int64_t *offset)
-{
-    const cvy_winograd_weights *w = &all->weights;
-    for (int64_t i = 0; i < all->lanes; i++) {
-        offset[i] = find_offset(&w->layout, w->row, row) + find_offset(&w->layout, w->column, column + i);
-    }
-}
-
-static int64_t find_tap(const cvy_winograd_weights *w, int64_t h, int64_t k)
-{
-    int64_t last = TAPS - 1;
-    return (w->turned ? last - h : h) * w->layout.stride[2] + (w->turned ? last - k : k) * w->layout.stride[3];
-}
-
-CVY_INLINE void take_weights(const cvy_winograd *all, const float *weights, int64_t row, float *out, const int lanes)
-{
-    for (int64_t column = 0; column < all->filters; column += lanes) {
-        float taps[TAPS * TAPS * LANES], half[SIDE * TAPS * LANES];
-        int64_t offset[LANES], point = all->channels * all->filters;
-        float *to = out + row * all->filters + column;
-        find_columns(all, row, column, offset);
-        for (int t = 0; t < TAPS * TAPS; t++) {
-            const float *from = weights + find_tap(&all->weights, t / TAPS, t % TAPS);
-            for (int i = 0; i < lanes; i++) {
-                taps[t * lanes + i] = from[offset[i]];
-            }
-        }
-        for (int c = 0; c < TAPS; c++) {
-            evaluate(taps + c * lanes, TAPS * lanes, TAPS, half + c * lanes, TAPS * lanes, lanes);
-        }
-        for (int r = 0; r < SIDE; r++) {
-            evaluate(half + r * TAPS * lanes, lanes, TAPS, to + r * SIDE * point, point, lanes);
+    const float *from = points + (all->side + 1) * all->target.point + panel * all->chunk * PANEL;
+    const float scale = all->side == 6 ? CVY_WINOGRAD_SCALE_1(6) : CVY_WINOGRAD_SCALE_1(8);
+    float sum[PANEL] = {0};
+    for (int64_t t = 0; t < count; t++, from += PANEL) {
+        for (int i = 0; i < PANEL; i++) {
+            sum[i] += from[i];
         }
     }
-}
-
-CVY_WIDE_VECTOR void cvy_winograd_take_weights(const cvy_winograd *all, const float *weights, int64_t row, float *out)
-{
-    if (all->lanes == 16) {
-        take_weights(all, weights, row, out, 16);
-    } else {
-        take_weights(all, weights, row, out, 8);
-    }
-}
-
-CVY_INLINE void give_weights(const cvy_winograd *all, const float *points, int64_t row, float *weights,
-                             const int lanes)
-{
-    for (int64_t column = 0; column < all->filters; column += lanes) {
-        float half[TAPS * SIDE * LANES], taps[TAPS * TAPS * LANES];
-        int64_t offset[LANES], point = all->channels * all->filters;
-        const float *from = points + row * all->filters + column;
-        find_columns(all, row, column, offset);
-        for (int c = 0; c < SIDE; c++) {
-            collect(from + c * point, SIDE * point, TAPS, half + c * lanes, SIDE * lanes, lanes);
-        }
-        for (int r = 0; r < TAPS; r++) {
-            collect(half + r * SIDE * lanes, lanes, TAPS, taps + r * TAPS * lanes, lanes, lanes);
-        }
-        for (int t = 0; t < TAPS * TAPS; t++) {
-            float *to = weights + find_tap(&all->weights, t / TAPS, t % TAPS);
-            for (int i = 0; i < lanes; i++) {
-                to[offset[i]] = taps[t * lanes + i];
-            }
-        }
-    }
-}
-
-CVY_WIDE_VECTOR void cvy_winograd_give_weights(const cvy_winograd *all, const float *points, int64_t row,
-                                               float *weights)
-{
-    if (all->lanes == 16) {
-        give_weights(all, points, row, weights, 16);
-    } else {
-        give_weights(all, points, row, weights, 8);
+    for (int i = 0; i < PANEL; i++) {
+        sums[panel * PANEL + i] += sum[i] / (scale * scale);
     }
 }
