@@ -140,7 +140,7 @@ static bool read_word(const char *word, size_t length, double *value_out)
     return end == word + length;
 }
 
-/* Numbers of a text: a node each costs libyaml twenty times what it takes to read the number. */
+/* Numbers of a text: libyaml makes a node of each entry of a list, which takes several times as long. */
 static cvy_status get_words(const cvy_yaml_node *node, const char *what, double minimum, double maximum,
                             double *value_out)
 {
