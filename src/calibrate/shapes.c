@@ -5,6 +5,8 @@
  */
 #include "calibrate/shapes.h"
 
+#include <math.h>
+
 #include "calibrate/shapes_internal.h"
 #include "plan/layout.h"
 
@@ -100,6 +102,15 @@ cvy_status cvy_shape_make_op(const cvy_drawn_shape *shape, cvy_op_pass pass, int
 
 /* ---- drawing ---- */
 
+double cvy_shape_op_memory(const cvy_op *op)
+{
+    double bytes = 0.0;
+    for (int i = 0; i < op->operands; i++) {
+        bytes += (double)cvy_tensor_bytes(&op->operand[i].tensor);
+    }
+    return bytes;
+}
+
 /* Whether all passes have an op, and each keeps the limits. */
 static bool keeps_limits(const cvy_shape_family *family, const cvy_drawn_shape *shape, const cvy_shape_limits *limits)
 {
@@ -114,10 +125,10 @@ static bool keeps_limits(const cvy_shape_family *family, const cvy_drawn_shape *
         if (cvy_shape_make_op(shape, (cvy_op_pass)pass, limits->block, &op) != CVY_OK) {
             return false;
         }
-        double bytes = cvy_op_bytes(&op);
+        double bytes = cvy_op_bytes(&op), most_bytes = fmax(bytes, cvy_shape_op_memory(&op));
         bool small = pass == CVY_PASS_COMMIT; /* a few numbers a channel, whatever the map */
         double most_flop = limits->most_flop * (cvy_op_convolves(op.kind) ? CONVOLUTION_FLOP : 1);
-        if ((bytes < limits->least_bytes && !small) || bytes > limits->most_bytes ||
+        if ((bytes < limits->least_bytes && !small) || most_bytes > limits->most_bytes ||
             cvy_op_flop(&op) > most_flop) {
             return false;
         }

@@ -57,4 +57,7 @@ cvy_status cvy_shape_draw(uint64_t seed, int family, int index, const cvy_shape_
  */
 cvy_status cvy_shape_make_op(const cvy_drawn_shape *shape, cvy_op_pass pass, int block, cvy_op *op_out);
 
+/** Bytes of all operands as they lie in memory, those of which an op takes a part (PICK, SLICE) whole. */
+double cvy_shape_op_memory(const cvy_op *op);
+
 #endif

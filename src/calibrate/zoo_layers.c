@@ -1,6 +1,8 @@
 /* A few ops of many plans rather than many of a few: layers of one model are like each other. */
 #include "calibrate/zoo_layers.h"
 
+#include <math.h>
+
 #include "base/memory.h"
 #include "oracle/distance.h"
 #include "plan/plan.h"
@@ -25,7 +27,8 @@ void cvy_zoo_layers_clear(cvy_zoo_layers *layers)
 
 static bool keeps_limits(const cvy_op *op, const cvy_shape_limits *limits)
 {
-    return cvy_op_bytes(op) <= limits->most_bytes && cvy_op_flop(op) <= limits->most_flop;
+    double most_bytes = fmax(cvy_op_bytes(op), cvy_shape_op_memory(op));
+    return most_bytes <= limits->most_bytes && cvy_op_flop(op) <= limits->most_flop;
 }
 
 /* Some of a schedule's ops. */
