@@ -79,30 +79,15 @@ cvy_status cli_write_trace(const cvy_trace *trace, const char *path)
 
 /* ---- the plan file ---- */
 
-/* The formats of each layer in the plan of the stage that has it. */
-static void gather_formats(const cvy_trace *trace, cvy_layer_formats *formats)
-{
-    const cvy_distribution *d = trace->distribution;
-    for (int i = 0; i < trace->ranks; i++) {
-        for (int k = d->stages[i]; k < d->stages[i + 1]; k++) {
-            formats[k] = trace->rank[i].plan->formats[k];
-        }
-    }
-}
-
 /* The whole path of a file, so that the plan can be read from another folder; NULL for a name. */
 static char *resolve_path(const char *text)
 {
     return strpbrk(text, "/.") && cvy_file_exists(text) ? realpath(text, NULL) : NULL;
 }
 
+/* Formats stay open: a plan by rule has asked no kernel about them, and a run asks the clock. */
 static cvy_status save_plan(const cli_problem *problem, const cvy_estimate_question *question, const cvy_trace *trace)
 {
-    cvy_layer_formats *formats = cvy_calloc((size_t)problem->model->layers, sizeof *formats);
-    if (!formats) {
-        return CVY_ERR_MEMORY;
-    }
-    gather_formats(trace, formats);
     char *model = resolve_path(problem->model_text), *machine = resolve_path(problem->machine_text);
     cvy_plan_decisions decided = {.model = model ? model : problem->model_text,
                                   .machine = machine ? machine : problem->machine_text,
@@ -115,11 +100,8 @@ static cvy_status save_plan(const cli_problem *problem, const cvy_estimate_quest
                                   .norm_axes = problem->oracle.norm_axes,
                                   .norms_given = problem->oracle.norms_given,
                                   .bucket_bytes = problem->oracle.bucket_bytes,
-                                  .choices = question->choices,
-                                  .formats = formats,
-                                  .block = trace->rank[0].plan->options.block};
+                                  .choices = question->choices};
     cvy_status status = cvy_plan_file_save(&decided, trace->distribution, problem->options->plan.save);
-    cvy_free(formats);
     free(model);
     free(machine);
     return status;

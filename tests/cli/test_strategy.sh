@@ -25,6 +25,14 @@ expect 0 "$convoy" train --plan one.yaml --data digits $small --out planned
 has err "training  batch 24,"
 has planned/config.yaml "optimizer: adam"
 has planned/plan.yaml "optimizer: adam"
+
+# A plan leaves formats open: with it and without it kernels are asked for the same ones, which the run notes.
+grep -q '^formats:' one.yaml && fail "a plan by rule says formats: $(cat one.yaml)"
+expect 0 "$convoy" train --plan one.yaml --data digits $small --out by-plan
+expect 0 "$convoy" train lenet5 --data digits --batch 24 --optimizer adam $small --out by-name
+for run in by-plan by-name; do sed -n '/^formats:/,/^[^ ]/p' "$run/plan.yaml" | grep 'layer:' >"$run.formats"; done
+has by-plan.formats 'layer: "conv1", input: '
+cmp by-plan.formats by-name.formats || fail "formats differ with a plan: $(diff by-plan.formats by-name.formats)"
 expect 0 "$convoy" train lenet5 --plan one.yaml --data digits --batch 24/rank --optimizer adam $small
 says 2 "--batch: the plan one.yaml is for batch 24, found 64" \
     "$convoy" train --plan one.yaml --data digits --batch 64
