@@ -2,7 +2,6 @@
  * Values of YAML nodes: numbers within bounds, quantities with units, yes and no, known keys. Refusals say what was
  * found and expected.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -98,41 +97,9 @@ int cvy_yaml_count_reals(const cvy_yaml_node *node)
     return count;
 }
 
-/*
- * A number such as -0.0123456789: digits that a double holds, over a power of ten that it holds, are rounded once, as
- * strtod() would (Clinger, How to read floating point numbers accurately, 1990), in a tenth of its time.
- */
-static bool read_short(const char *word, size_t length, double *value_out)
-{
-    enum { DIGITS = 15 };
-    static const double power[DIGITS + 1] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                             1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-    size_t i = word[0] == '-';
-    int64_t mantissa = 0;
-    int digits = 0, behind = -1; /* behind the point, once there was one */
-    for (; i < length && digits <= DIGITS && (isdigit((unsigned char)word[i]) || (word[i] == '.' && behind < 0)); i++) {
-        if (word[i] == '.') {
-            behind = 0;
-            continue;
-        }
-        mantissa = 10 * mantissa + (word[i] - '0');
-        digits++;
-        behind += behind >= 0;
-    }
-    if (i < length || digits < 1 || digits > DIGITS) {
-        return false;
-    }
-    double value = (double)mantissa / power[behind > 0 ? behind : 0];
-    *value_out = word[0] == '-' ? -value : value;
-    return true;
-}
-
 static bool read_word(const char *word, size_t length, double *value_out)
 {
     char *end = NULL;
-    if (read_short(word, length, value_out)) {
-        return true;
-    }
     if (strspn(word, real_characters) < length) {
         return false;
     }

@@ -30,7 +30,7 @@ static void find_pages(const walk *w, int buffer, int64_t *first, int64_t *last)
 }
 
 /* Operands count, of which calibrations keep how far they are; scratch memory is a kernel's own affair there, too. */
-static bool counts(const walk *w, int buffer)
+static bool is_operand(const walk *w, int buffer)
 {
     const cvy_buffer *b = &w->schedule->buffer[buffer];
     return b->bytes > 0 && !(b->role == CVY_BUFFER_WORKSPACE && b->content == CVY_CONTENT_SCRATCH);
@@ -41,7 +41,7 @@ static int64_t count_bytes(const walk *w, const cvy_step *step)
     int64_t bytes = 0;
     for (int i = 0; i < step->uses; i++) {
         int buffer = w->schedule->use[step->first_use + i].buffer;
-        bytes += counts(w, buffer) ? w->schedule->buffer[buffer].bytes : 0;
+        bytes += is_operand(w, buffer) ? w->schedule->buffer[buffer].bytes : 0;
     }
     return bytes;
 }
@@ -67,14 +67,14 @@ static double walk_step(walk *w, const cvy_step *step)
     }
     for (int i = 0; i < step->uses; i++) {
         int buffer = w->schedule->use[step->first_use + i].buffer;
-        sum += counts(w, buffer) ? sum_distances(w, buffer, own_bytes) : 0.0;
+        sum += is_operand(w, buffer) ? sum_distances(w, buffer, own_bytes) : 0.0;
     }
     w->now += own_bytes;
     for (int i = 0; i < step->uses; i++) {
         int buffer = w->schedule->use[step->first_use + i].buffer;
         int64_t first, last;
         find_pages(w, buffer, &first, &last);
-        for (int64_t page = first; page <= last && counts(w, buffer); page++) {
+        for (int64_t page = first; page <= last && is_operand(w, buffer); page++) {
             w->touched[page] = w->now;
         }
     }

@@ -10,7 +10,7 @@ static bool is_offered(const cvy_backend_chain *backends, const cvy_op *op)
 }
 
 /* A direct op otherwise; false where it is none that could. */
-static bool turn(const cvy_plan *plan, int layer, const cvy_op *op, cvy_op *winograd_out)
+static bool describe_winograd(const cvy_plan *plan, int layer, const cvy_op *op, cvy_op *winograd_out)
 {
     cvy_op other = *op;
     int w = cvy_op_index(op, CVY_ROLE_W);
@@ -28,7 +28,7 @@ static bool turn(const cvy_plan *plan, int layer, const cvy_op *op, cvy_op *wino
 bool cvy_plan_find_winograd(const cvy_plan *plan, int layer, const cvy_op *op, cvy_op *winograd_out)
 {
     cvy_op other;
-    if (!turn(plan, layer, op, &other) || !is_offered(&plan->options.backends, &other)) {
+    if (!describe_winograd(plan, layer, op, &other) || !is_offered(&plan->options.backends, &other)) {
         return false;
     }
     *winograd_out = other;
@@ -40,6 +40,6 @@ cvy_status cvy_builder_find_scratch(const cvy_builder *b, int layer, const cvy_o
     cvy_scratch_book *book = b->plan->options.scratch;
     cvy_op other;
     *bytes_out = 0;
-    return book && layer >= 0 && turn(b->plan, layer, op, &other) ? cvy_scratch_book_find(book, &other, bytes_out)
-                                                                  : CVY_OK;
+    bool asks = book && layer >= 0 && describe_winograd(b->plan, layer, op, &other);
+    return asks ? cvy_scratch_book_find(book, &other, bytes_out) : CVY_OK;
 }

@@ -156,23 +156,17 @@ static cvy_winograd_range get_item(const cvy_winograd_range *chunk, int64_t item
     return (cvy_winograd_range){chunk->first + at, cvy_min_i64(ITEM_TILES, chunk->count - at), at};
 }
 
-static void take_source(const cvy_winograd *all, const float *source, const cvy_winograd_range *chunk, float *points,
-                        const worker *w)
-{
-    int64_t items = count_items(chunk->count, all->source.panels), panel;
-    for (int64_t i = find_first(w, items); i < find_end(w, items); i++) {
-        cvy_winograd_range range = get_item(chunk, i, &panel);
-        cvy_winograd_take_source(all, source, &range, panel, points);
-    }
-}
+/* Of the source or of the target: cvy_winograd_take_source() or cvy_winograd_take_target(). */
+typedef void (*take_tiles)(const cvy_winograd *all, const float *from, const cvy_winograd_range *range, int64_t panel,
+                           float *points);
 
-static void take_target(const cvy_winograd *all, const float *target, const cvy_winograd_range *chunk, float *points,
-                        const worker *w)
+static void take(const cvy_winograd *all, const cvy_winograd_plane *plane, take_tiles take_some, const float *from,
+                 const cvy_winograd_range *chunk, float *points, const worker *w)
 {
-    int64_t items = count_items(chunk->count, all->target.panels), panel;
+    int64_t items = count_items(chunk->count, plane->panels), panel;
     for (int64_t i = find_first(w, items); i < find_end(w, items); i++) {
         cvy_winograd_range range = get_item(chunk, i, &panel);
-        cvy_winograd_take_target(all, target, &range, panel, points);
+        take_some(all, from, &range, panel, points);
     }
 }
 
@@ -249,7 +243,7 @@ static void filter_chunk(const filtering *f, int64_t chunk, float *points, const
                                           .rows = range.count,
                                           .panels = all->target.panels,
                                           .depth = all->source.channels};
-    take_source(all, f->source, &range, points, w);
+    take(all, &all->source, cvy_winograd_take_source, f->source, &range, points, w);
     meet(w);
     multiply(all, &product, w);
     meet(w);
@@ -326,8 +320,8 @@ static void sum_part(const summing *s, int64_t part, float *points, const worker
         cvy_winograd_range range = get_chunk(all, chunk);
         product.depth = range.count;
         product.adds = chunk > first;
-        take_source(all, s->x, &range, points, w);
-        take_target(all, s->dy, &range, given, w);
+        take(all, &all->source, cvy_winograd_take_source, s->x, &range, points, w);
+        take(all, &all->target, cvy_winograd_take_target, s->dy, &range, given, w);
         meet(w);
         multiply(all, &product, w);
         sum_bias(all, given, range.count, sums + count_weights(all), w);
