@@ -73,7 +73,10 @@ static void add_way(const cvy_op *op, cvy_quality quality, ways *w)
     }
 }
 
-/* By Winograd's algorithm, to which plans give the weights in the format that forward has them in. */
+/*
+ * By Winograd's algorithm, to which plans give the weights in the format that forward has them in. Beside the direct
+ * ways, whatever their quality: a format may have no good kernel but this.
+ */
 static void add_winograd(const cvy_backend_chain *chain, const cvy_op *direct, int block, ways *w)
 {
     cvy_op way = *direct;
@@ -85,10 +88,12 @@ static void add_winograd(const cvy_backend_chain *chain, const cvy_op *direct, i
         cvy_layout_rule_weights(block, direct->kind, false, &formats);
         way.operand[weights].tensor.format = formats.weight;
     }
-    add_way(&way, cvy_backend_quality(chain, &way, NULL), w);
+    if (w->count < CVY_MAX_WAYS && cvy_backend_quality(chain, &way, NULL) != CVY_QUALITY_NONE) {
+        w->way[w->count++] = way;
+    }
 }
 
-/* Of a convolution: each pair of formats, then Winograd's algorithm in those that are left. */
+/* Of a convolution: each pair of formats, then Winograd's algorithm in each. */
 static void add_formats(const cvy_backend_chain *chain, const cvy_op *op, int block, ways *w)
 {
     cvy_format blocked = block == 16 ? CVY_FORMAT_C16 : CVY_FORMAT_C8;
@@ -96,16 +101,19 @@ static void add_formats(const cvy_backend_chain *chain, const cvy_op *op, int bl
                                   {CVY_FORMAT_PLAIN, blocked},
                                   {CVY_FORMAT_CHANNELS_LAST, CVY_FORMAT_CHANNELS_LAST},
                                   {CVY_FORMAT_PLAIN, CVY_FORMAT_PLAIN}};
-    for (size_t i = 0; i < sizeof pair / sizeof pair[0]; i++) {
-        cvy_op way;
-        if (change_formats(op, pair[i][0], pair[i][1], &way)) {
-            add_way(&way, wish_weights(chain, &way), w);
+    enum { PAIRS = sizeof pair / sizeof pair[0] };
+    cvy_op way[PAIRS];
+    bool fits[PAIRS];
+    for (int i = 0; i < PAIRS; i++) {
+        fits[i] = change_formats(op, pair[i][0], pair[i][1], &way[i]);
+        if (fits[i]) {
+            add_way(&way[i], wish_weights(chain, &way[i]), w);
         }
     }
-    int direct = w->count;
-    for (int i = 0; i < direct && op->kind == CVY_OP_CONVOLUTION; i++) {
-        cvy_op direct_way = w->way[i];
-        add_winograd(chain, &direct_way, block, w);
+    for (int i = 0; i < PAIRS && op->kind == CVY_OP_CONVOLUTION; i++) {
+        if (fits[i]) {
+            add_winograd(chain, &way[i], block, w);
+        }
     }
 }
 

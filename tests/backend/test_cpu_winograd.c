@@ -1,5 +1,5 @@
 /*
- * Convoy's own 3x3 and 5x5 convolutions by Winograd's algorithm in f32 against the reference in double, which sums
+ * Convoy's own 3x3 and 5x5 convolutions, of volumes too, by Winograd's algorithm in f32 against the reference in double, which sums
  * directly: tiles of 4x4 that fit and that do not, planes smaller than one, every padding, blocks of 8 and of 16, one
  * chunk of tiles and many. What has no such kernel is refused, never summed otherwise.
  */
@@ -10,6 +10,8 @@ extern const cvy_backend cvy_backend_cpu;
 
 #define CASE_3X3(name_, padding_, filters_, ...) \
     CASE(name_, CONVOLUTION(SQUARE(3, 1, 1, padding_)), DIMS(__VA_ARGS__), .filters = filters_, .optional = true)
+#define CASE_VOLUME(name_, taps_, padding_, filters_, ...)                                                          \
+    CASE(name_, CONVOLUTION(CUBE(taps_, 1, 1, padding_)), DIMS(__VA_ARGS__), .filters = filters_, .optional = true)
 #define CASE_5X5(name_, padding_, filters_, ...) \
     CASE(name_, CONVOLUTION(SQUARE(5, 1, 1, padding_)), DIMS(__VA_ARGS__), .filters = filters_, .optional = true)
 
@@ -45,6 +47,25 @@ static const test_shape shapes[] = {
          DIMS(2, 16, 9, 10), .filters = 16, .optional = true),
     CASE("last positions that are not used", CONVOLUTION({{1, 5, 5}, {1, 1, 1}, {1, 1, 1}, {0, 2, 0}, {0, -1, -2}}),
          DIMS(2, 16, 9, 11), .filters = 16, .optional = true),
+    CASE_3X3("3 to 16, blocks of padding", 1, 16, 2, 3, 9, 10),
+    CASE_5X5("20 to 50, blocks of padding", 2, 50, 3, 20, 12, 12),
+    CASE_VOLUME("volume of 4 to 20, blocks of padding", 3, 1, 20, 2, 4, 6, 9, 10),
+    CASE_VOLUME("volume of 9 by 13 by 10", 3, 1, 16, 2, 16, 9, 13, 10),
+    CASE_VOLUME("volume of 33, 16 to 32", 3, 1, 32, 1, 16, 33, 9, 10),
+    CASE_VOLUME("cube of 4, 64 to 80", 3, 1, 80, 3, 64, 4, 4, 4),
+    CASE_VOLUME("cube of 2, 32 to 48", 3, 1, 48, 9, 32, 2, 2, 2),
+    CASE_VOLUME("volume without padding", 3, 0, 32, 2, 16, 5, 7, 11),
+    CASE_VOLUME("volume, padding of 2", 3, 2, 16, 1, 32, 3, 4, 5),
+    CASE_VOLUME("one output of a volume", 3, 0, 16, 3, 16, 3, 3, 3),
+    CASE_VOLUME("many channels of a volume", 3, 1, 144, 2, 112, 5, 9, 6),
+    CASE_VOLUME("volume, 5x5x5", 5, 2, 32, 2, 16, 6, 9, 10),
+    CASE("volume, 1x3x3", CONVOLUTION({{1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}}),
+         DIMS(2, 16, 5, 9, 10), .filters = 32, .optional = true),
+    CASE("volume, 4x3x3, sides that differ", CONVOLUTION({{4, 3, 3}, {1, 1, 1}, {1, 1, 1}, {2, 0, 2}, {0, 1, 0}}),
+         DIMS(2, 16, 7, 9, 10), .filters = 16, .optional = true),
+    CASE("volume, last slices that are not used",
+         CONVOLUTION({{3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 0}, {-1, 0, -2}}), DIMS(2, 16, 7, 9, 11), .filters = 16,
+         .optional = true),
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
@@ -135,7 +156,7 @@ static void test_nan_stays(void **state)
     assert_nan_stays((test_shape)CASE_5X5("NaN", 2, 16, 1, 16, 12, 12), 2);
 }
 
-/* Other windows, channels that fill no block, other formats, volumes, groups. */
+/* Other windows, other formats, groups. */
 static void test_what_has_no_kernel_is_refused(void **state)
 {
     (void)state;
@@ -150,9 +171,12 @@ static void test_what_has_no_kernel_is_refused(void **state)
         CASE("dilation 2", CONVOLUTION(SQUARE(5, 1, 2, 2)), DIMS(2, 16, 9, 9), .filters = 16),
         CASE("padding beyond the window", CONVOLUTION(SQUARE(5, 1, 1, 5)), DIMS(2, 16, 9, 9), .filters = 16),
         CASE("two groups", GROUPED(2, SQUARE(5, 1, 1, 2)), DIMS(2, 32, 9, 9), .filters = 32),
-        CASE("20 channels", CONVOLUTION(SQUARE(5, 1, 1, 2)), DIMS(2, 20, 9, 9), .filters = 16),
-        CASE("50 filters", CONVOLUTION(SQUARE(5, 1, 1, 2)), DIMS(2, 16, 9, 9), .filters = 50),
-        CASE("a volume", CONVOLUTION(CUBE(5, 1, 1, 2)), DIMS(1, 16, 5, 5, 5), .filters = 16),
+        CASE("a volume at stride 2 along the depth",
+             CONVOLUTION({{3, 3, 3}, {2, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}), DIMS(1, 16, 5, 5, 5),
+             .filters = 16),
+        CASE("a volume padded beyond the window along the depth",
+             CONVOLUTION({{3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {3, 1, 1}, {1, 1, 1}}), DIMS(1, 16, 5, 5, 5),
+             .filters = 16),
     };
     cvy_op op;
     cvy_kernel *kernel = NULL;
@@ -170,6 +194,10 @@ static void test_what_has_no_kernel_is_refused(void **state)
         set_formats(&op, formats[i], CVY_FORMAT_W_I16O16);
         assert_int_equal(cvy_backend_cpu.quality(&op), CVY_QUALITY_NONE);
     }
+    const test_shape padded = CASE("20 channels", CONVOLUTION(SQUARE(5, 1, 1, 2)), DIMS(2, 20, 9, 9), .filters = 16);
+    assert_true(make_winograd(&padded, CVY_PASS_FORWARD, blocks[0], &op));
+    set_formats(&op, CVY_FORMAT_C16, CVY_FORMAT_PLAIN); /* whose weights have no padding */
+    assert_int_equal(cvy_backend_cpu.quality(&op), CVY_QUALITY_NONE);
     assert_null(kernel);
 }
 

@@ -10,10 +10,10 @@
 
 enum { PANEL = CVY_WINOGRAD_PANEL };
 
-/* A block of the product. */
+/* A block of the product: what it sums over is `depth` for each of some taps. */
 typedef struct block {
     const float *left;
-    int64_t left_panel, depth;
+    int64_t left_panel, left_tap, taps, depth;
     const float *right;
     int64_t right_panel;
     float *result;
@@ -35,9 +35,11 @@ CVY_INLINE void multiply_block(const block *m, const int rows, const int panels,
             }
         }
     }
-    for (int64_t first = 0; first < m->depth; first += transposed ? m->depth : PANEL) {
-        const float *left = transposed ? m->left : m->left + first / PANEL * m->left_panel;
-        int64_t steps = transposed ? m->depth : cvy_min_i64(PANEL, m->depth - first);
+    int64_t pieces = transposed ? 1 : cvy_ceil_div(m->depth, PANEL);
+    for (int64_t piece = 0; piece < m->taps * pieces; piece++) {
+        int64_t tap = piece / pieces, panel = piece % pieces;
+        const float *left = m->left + tap * m->left_tap + panel * m->left_panel;
+        int64_t steps = transposed ? m->depth : cvy_min_i64(PANEL, m->depth - panel * PANEL);
         for (int64_t k = 0; k < steps; k++) {
             CVY_STAY;
             for (int r = 0; r < rows; r++) {
@@ -83,18 +85,28 @@ CVY_INLINE void multiply_rows(block m, int64_t rows, const int most, const int p
     }
 }
 
-/* All rows of one or two panels of the result. */
-CVY_INLINE void multiply_panels(const cvy_winograd_product *p, const block *first, const int most, const int panels)
+/* The rows of one tap, a panel of left at a time. */
+CVY_INLINE void multiply_tap(const cvy_winograd_product *p, block m, const int most, const int panels)
 {
-    if (p->transposed) {
-        block m = *first;
-        for (int64_t row = 0; row < p->rows; row += PANEL) {
-            multiply_rows(m, cvy_min_i64(PANEL, p->rows - row), most, panels, true);
-            m.left += p->left.panel;
-            m.result += PANEL * PANEL;
-        }
-    } else {
-        multiply_rows(*first, p->rows, most, panels, false);
+    for (int64_t row = 0; row < p->rows; row += PANEL) {
+        multiply_rows(m, cvy_min_i64(PANEL, p->rows - row), most, panels, true);
+        m.left += p->left.panel;
+        m.result += PANEL * PANEL;
+    }
+}
+
+/* All rows of one or two panels of the result. */
+CVY_INLINE void multiply_panels(const cvy_winograd_product *p, block m, const int most, const int panels)
+{
+    if (!p->transposed) {
+        m.taps = p->taps;
+        multiply_rows(m, p->rows, most, panels, false);
+        return;
+    }
+    for (int64_t tap = 0; tap < p->taps; tap++) {
+        multiply_tap(p, m, most, panels);
+        m.left += m.left_tap;
+        m.result += p->rows * PANEL;
     }
 }
 
@@ -104,6 +116,8 @@ CVY_INLINE void multiply_point(const cvy_winograd_product *p, int64_t point, int
     for (int64_t panel = first; panel < end; panel += together) {
         const block m = {.left = p->left.at + point * p->left.point,
                          .left_panel = p->left.panel,
+                         .left_tap = p->shift * PANEL,
+                         .taps = 1,
                          .depth = p->depth,
                          .right = p->right.at + point * p->right.point + panel * p->right.panel,
                          .right_panel = p->right.panel,
@@ -111,9 +125,9 @@ CVY_INLINE void multiply_point(const cvy_winograd_product *p, int64_t point, int
                          .result_panel = p->result.panel,
                          .adds = p->adds};
         if (panel + together <= end) {
-            multiply_panels(p, &m, most, together);
+            multiply_panels(p, m, most, together);
         } else {
-            multiply_panels(p, &m, most, 1);
+            multiply_panels(p, m, most, 1);
         }
     }
 }

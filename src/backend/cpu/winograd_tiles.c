@@ -1,6 +1,6 @@
 /*
  * Tiles of activations into points and back (winograd_points.h), a panel of channels at a time: first along the columns
- * of a tile, then along its rows. Tiles follow each other along the rows of a plane, so all that is read and written
+ * of a tile, then along its rows. Tiles follow each other along the rows of a slice, so all that is read and written
  * goes on where the tile before ended.
  */
 #include <math.h>
@@ -12,50 +12,51 @@
 
 enum { STEP = CVY_WINOGRAD_STEP, PANEL = CVY_WINOGRAD_PANEL, SIDE = 8 /* at most */ };
 
-/* Where a tile lies. */
+/* Where a tile lies, in the target. */
 typedef struct place {
-    int64_t sample, h, w;
+    int64_t sample, d, h, w;
 } place;
 
-static place find_place(const cvy_winograd *all, int64_t tile)
+static place find_place(const cvy_winograd *all, const cvy_winograd_chunk *chunk, int64_t row)
 {
-    int64_t plane = all->rows * all->columns, at = tile % plane;
-    return (place){tile / plane, at / all->columns * STEP, at % all->columns * STEP};
+    int64_t tile = chunk->first + row % chunk->tiles, slice = all->rows * all->columns, at = tile % slice;
+    return (place){tile / slice, chunk->slice + row / chunk->tiles, at / all->columns * STEP,
+                   at % all->columns * STEP};
 }
 
-/* A block of channels of a panel: where it begins in its plane and in the points of the panel's first row. */
+/* A block of channels of a panel: where it begins in its sample and in the points of the panel's first row. */
 typedef struct piece {
-    int64_t plane, column;
+    int64_t sample, column;
 } piece;
 
 /* The blocks of a panel: one of 16, two of 8, or one of 8 in a last panel that is half filled. */
-static int find_pieces(const cvy_winograd *all, const cvy_winograd_plane *plane, int64_t panel, piece *pieces)
+static int find_pieces(const cvy_winograd *all, const cvy_winograd_volume *volume, int64_t panel, piece *pieces)
 {
     int count = 0;
-    for (int64_t column = 0; column < PANEL && panel * PANEL + column < plane->channels; column += all->lanes) {
-        pieces[count++] = (piece){(panel * PANEL + column) / all->lanes * plane->block_stride, column};
+    for (int64_t column = 0; column < PANEL && panel * PANEL + column < volume->channels; column += all->lanes) {
+        pieces[count++] = (piece){(panel * PANEL + column) / all->lanes * volume->block_stride, column};
     }
     return count;
 }
 
 /*
- * The side x side positions from h, w on, in place where the plane has them all, else copied with zeros around them;
- * answers where they are and how far rows and positions lie apart.
+ * The side x side positions of a slice from h, w on, in place where it has them all, else copied with zeros around
+ * them; answers where they are and how far rows and positions lie apart.
  */
-CVY_INLINE const float *fetch(const cvy_winograd_plane *plane, const float *from, int64_t h, int64_t w, float *copy,
+CVY_INLINE const float *fetch(const cvy_winograd_volume *volume, const float *from, int64_t h, int64_t w, float *copy,
                               int64_t *row, int64_t *position, const int side, const int lanes)
 {
-    if (h >= 0 && w >= 0 && h + side <= plane->height && w + side <= plane->width) {
-        *row = plane->row_stride;
-        *position = plane->position_stride;
-        return from + h * plane->row_stride + w * plane->position_stride;
+    if (h >= 0 && w >= 0 && h + side <= volume->height && w + side <= volume->width) {
+        *row = volume->row_stride;
+        *position = volume->position_stride;
+        return from + h * volume->row_stride + w * volume->position_stride;
     }
     for (int r = 0; r < side; r++) {
         for (int c = 0; c < side; c++) {
-            bool inside = h + r >= 0 && h + r < plane->height && w + c >= 0 && w + c < plane->width;
+            bool inside = h + r >= 0 && h + r < volume->height && w + c >= 0 && w + c < volume->width;
             float *to = copy + (r * side + c) * lanes;
             if (inside) {
-                memcpy(to, from + (h + r) * plane->row_stride + (w + c) * plane->position_stride,
+                memcpy(to, from + (h + r) * volume->row_stride + (w + c) * volume->position_stride,
                        (size_t)lanes * sizeof *to);
             } else {
                 memset(to, 0, (size_t)lanes * sizeof *to);
@@ -67,11 +68,11 @@ CVY_INLINE const float *fetch(const cvy_winograd_plane *plane, const float *from
     return copy;
 }
 
-/* The columns of a last panel that has no block for them. */
-CVY_INLINE void clear(float *out, int64_t point, const int side)
+/* Some columns at all points. */
+CVY_INLINE void clear(float *out, int64_t point, const int side, const int columns)
 {
     for (int i = 0; i < side * side; i++) {
-        memset(out + i * point + PANEL / 2, 0, PANEL / 2 * sizeof *out);
+        memset(out + i * point, 0, (size_t)columns * sizeof *out);
     }
 }
 
@@ -79,9 +80,13 @@ CVY_INLINE void take_source_tile(const cvy_winograd *all, const float *from, con
                                  const int side, const int lanes)
 {
     float copy[SIDE * SIDE * PANEL], half[SIDE * SIDE * PANEL];
-    int64_t row, position, point = all->source.point;
-    from = fetch(&all->source, from, at->h - all->before[0], at->w - all->before[1], copy, &row, &position, side,
-                 lanes);
+    int64_t row, position, point = all->source.point, slice = at->d - all->before[0];
+    if (slice < 0 || slice >= all->source.depth) {
+        clear(to, point, side, lanes);
+        return;
+    }
+    from = fetch(&all->source, from + slice * all->source.slice_stride, at->h - all->before[1], at->w - all->before[2],
+                 copy, &row, &position, side, lanes);
     for (int c = 0; c < side; c++) {
         cvy_winograd_divide(from + c * position, row, half + c * lanes, side * lanes, side, lanes);
     }
@@ -95,7 +100,8 @@ CVY_INLINE void take_target_tile(const cvy_winograd *all, const float *from, con
 {
     float copy[STEP * STEP * PANEL], half[SIDE * STEP * PANEL];
     int64_t row, position, point = all->target.point;
-    from = fetch(&all->target, from, at->h, at->w, copy, &row, &position, STEP, lanes);
+    from = fetch(&all->target, from + at->d * all->target.slice_stride, at->h, at->w, copy, &row, &position, STEP,
+                 lanes);
     for (int c = 0; c < STEP; c++) {
         cvy_winograd_evaluate(from + c * position, row, STEP, half + c * lanes, STEP * lanes, side, lanes);
     }
@@ -105,12 +111,12 @@ CVY_INLINE void take_target_tile(const cvy_winograd *all, const float *from, con
 }
 
 /* Some positions of a tile; what is below `least` becomes it, NaN stays. */
-CVY_INLINE void store_part(const cvy_winograd_plane *plane, const float *tile, const float *bias, float least,
+CVY_INLINE void store_part(const cvy_winograd_volume *volume, const float *tile, const float *bias, float least,
                            float *to, int64_t rows, int64_t columns, const int lanes)
 {
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t c = 0; c < columns; c++) {
-            float *y = to + r * plane->row_stride + c * plane->position_stride;
+            float *y = to + r * volume->row_stride + c * volume->position_stride;
 #pragma omp simd
             for (int i = 0; i < lanes; i++) {
                 float value = tile[(r * STEP + c) * lanes + i] + bias[i];
@@ -120,19 +126,17 @@ CVY_INLINE void store_part(const cvy_winograd_plane *plane, const float *tile, c
     }
 }
 
-/* Write the part of a tile that the plane has. */
-CVY_INLINE void store_tile(const cvy_winograd_plane *plane, const float *tile, const place *at, const float *bias,
+/* Write the part of a tile that its slice has. */
+CVY_INLINE void store_tile(const cvy_winograd_volume *volume, const float *tile, const place *at, const float *bias,
                            bool relu, float *to, const int lanes)
 {
-    static const float none[PANEL];
-    int64_t rows = cvy_min_i64(STEP, plane->height - at->h), columns = cvy_min_i64(STEP, plane->width - at->w);
+    int64_t rows = cvy_min_i64(STEP, volume->height - at->h), columns = cvy_min_i64(STEP, volume->width - at->w);
     float least = relu ? 0.0f : -INFINITY;
-    bias = bias ? bias : none;
-    to += at->h * plane->row_stride + at->w * plane->position_stride;
+    to += at->d * volume->slice_stride + at->h * volume->row_stride + at->w * volume->position_stride;
     if (rows == STEP && columns == STEP) {
-        store_part(plane, tile, bias, least, to, STEP, STEP, lanes);
+        store_part(volume, tile, bias, least, to, STEP, STEP, lanes);
     } else {
-        store_part(plane, tile, bias, least, to, rows, columns, lanes);
+        store_part(volume, tile, bias, least, to, rows, columns, lanes);
     }
 }
 
@@ -150,58 +154,62 @@ CVY_INLINE void give_target_tile(const cvy_winograd *all, const float *from, con
     store_tile(&all->target, tile, at, bias, relu, to, lanes);
 }
 
-/* Where the points of a panel's tiles begin. */
-static int64_t find_rows(const cvy_winograd *all, const cvy_winograd_range *range, int64_t panel)
+/* Where the points of rows begin. */
+static int64_t find_row(const cvy_winograd_volume *volume, const cvy_winograd_rows *rows)
 {
-    return (panel * all->chunk + range->at) * PANEL;
+    return (rows->panel * volume->rows + rows->first) * PANEL;
 }
 
-CVY_INLINE void take_source(const cvy_winograd *all, const float *source, const cvy_winograd_range *range,
-                            int64_t panel, float *out, const int side, const int lanes)
+CVY_INLINE void take_source(const cvy_winograd *all, const float *source, const cvy_winograd_chunk *chunk,
+                            const cvy_winograd_rows *rows, float *out, const int side, const int lanes)
 {
     piece pieces[2] = {{0}};
-    int count = find_pieces(all, &all->source, panel, pieces);
-    out += find_rows(all, range, panel);
-    for (int64_t t = 0; t < range->count; t++, out += PANEL) {
-        place at = find_place(all, range->first + t);
+    int count = find_pieces(all, &all->source, rows->panel, pieces);
+    out += find_row(&all->source, rows);
+    for (int64_t r = 0; r < rows->count; r++, out += PANEL) {
+        place at = find_place(all, chunk, rows->first + r);
         const float *from = source + at.sample * all->source.sample_stride;
         for (int i = 0; i < count; i++) {
-            take_source_tile(all, from + pieces[i].plane, &at, out + pieces[i].column, side, lanes);
+            take_source_tile(all, from + pieces[i].sample, &at, out + pieces[i].column, side, lanes);
         }
     }
 }
 
-CVY_INLINE void take_target(const cvy_winograd *all, const float *target, const cvy_winograd_range *range,
-                            int64_t panel, float *out, const int side, const int lanes)
+CVY_INLINE void take_target(const cvy_winograd *all, const float *target, const cvy_winograd_chunk *chunk,
+                            const cvy_winograd_rows *rows, float *out, const int side, const int lanes)
 {
     piece pieces[2] = {{0}};
-    int count = find_pieces(all, &all->target, panel, pieces);
-    out += find_rows(all, range, panel);
-    for (int64_t t = 0; t < range->count; t++, out += PANEL) {
-        place at = find_place(all, range->first + t);
+    int count = find_pieces(all, &all->target, rows->panel, pieces);
+    out += find_row(&all->target, rows);
+    for (int64_t r = 0; r < rows->count; r++, out += PANEL) {
+        place at = find_place(all, chunk, rows->first + r);
         const float *from = target + at.sample * all->target.sample_stride;
         for (int i = 0; i < count; i++) {
-            take_target_tile(all, from + pieces[i].plane, &at, out + pieces[i].column, side, lanes);
+            take_target_tile(all, from + pieces[i].sample, &at, out + pieces[i].column, side, lanes);
         }
-        if (count * lanes < PANEL) {
-            clear(out, all->target.point, side);
+        if (count * lanes < PANEL) { /* a last panel that has no block for its other half */
+            clear(out + PANEL / 2, all->target.point, side, PANEL / 2);
         }
     }
 }
 
-CVY_INLINE void give_target(const cvy_winograd *all, const float *points, const cvy_winograd_range *range,
-                            int64_t panel, const float *bias, bool relu, float *target, const int side,
-                            const int lanes)
+CVY_INLINE void give_target(const cvy_winograd *all, const float *points, const cvy_winograd_chunk *chunk,
+                            const cvy_winograd_rows *rows, const float *bias, bool relu, float *target,
+                            const int side, const int lanes)
 {
     piece pieces[2] = {{0}};
-    int count = find_pieces(all, &all->target, panel, pieces);
-    points += find_rows(all, range, panel);
-    for (int64_t t = 0; t < range->count; t++, points += PANEL) {
-        place at = find_place(all, range->first + t);
+    int count = find_pieces(all, &all->target, rows->panel, pieces);
+    float own[PANEL]; /* of the panel: 0 where there is none */
+    for (int64_t i = 0, filter = rows->panel * PANEL; i < PANEL; i++, filter++) {
+        own[i] = bias && filter < all->filters ? bias[filter] : 0.0f;
+    }
+    points += find_row(&all->target, rows);
+    for (int64_t r = 0; r < rows->count; r++, points += PANEL) {
+        place at = find_place(all, chunk, rows->first + r);
         float *to = target + at.sample * all->target.sample_stride;
         for (int i = 0; i < count; i++) {
-            const float *own = bias ? bias + panel * PANEL + pieces[i].column : NULL;
-            give_target_tile(all, points + pieces[i].column, &at, own, relu, to + pieces[i].plane, side, lanes);
+            give_target_tile(all, points + pieces[i].column, &at, own + pieces[i].column, relu, to + pieces[i].sample,
+                             side, lanes);
         }
     }
 }
@@ -223,30 +231,32 @@ CVY_INLINE void give_target(const cvy_winograd *all, const float *points, const 
     } while (0)
 
 CVY_WIDE_VECTOR void cvy_winograd_take_source(const cvy_winograd *all, const float *source,
-                                              const cvy_winograd_range *range, int64_t panel, float *out)
+                                              const cvy_winograd_chunk *chunk, const cvy_winograd_rows *rows,
+                                              float *out)
 {
-    CALL(take_source, source, range, panel, out);
+    CALL(take_source, source, chunk, rows, out);
 }
 
 CVY_WIDE_VECTOR void cvy_winograd_take_target(const cvy_winograd *all, const float *target,
-                                              const cvy_winograd_range *range, int64_t panel, float *out)
+                                              const cvy_winograd_chunk *chunk, const cvy_winograd_rows *rows,
+                                              float *out)
 {
-    CALL(take_target, target, range, panel, out);
+    CALL(take_target, target, chunk, rows, out);
 }
 
 CVY_WIDE_VECTOR void cvy_winograd_give_target(const cvy_winograd *all, const float *points,
-                                              const cvy_winograd_range *range, int64_t panel, const float *bias,
-                                              bool relu, float *target)
+                                              const cvy_winograd_chunk *chunk, const cvy_winograd_rows *rows,
+                                              const float *bias, bool relu, float *target)
 {
-    CALL(give_target, points, range, panel, bias, relu, target);
+    CALL(give_target, points, chunk, rows, bias, relu, target);
 }
 
-void cvy_winograd_sum_target(const cvy_winograd *all, const float *points, int64_t count, int64_t panel, float *sums)
+void cvy_winograd_sum_target(const cvy_winograd *all, const float *points, int64_t rows, int64_t panel, float *sums)
 {
-    const float *from = points + (all->side + 1) * all->target.point + panel * all->chunk * PANEL;
+    const float *from = points + (all->side + 1) * all->target.point + panel * all->target.rows * PANEL;
     const float scale = all->side == 6 ? CVY_WINOGRAD_SCALE_1(6) : CVY_WINOGRAD_SCALE_1(8);
     float sum[PANEL] = {0};
-    for (int64_t t = 0; t < count; t++, from += PANEL) {
+    for (int64_t r = 0; r < rows; r++, from += PANEL) {
         for (int i = 0; i < PANEL; i++) {
             sum[i] += from[i];
         }

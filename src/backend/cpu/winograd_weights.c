@@ -21,10 +21,12 @@ typedef struct block {
     int rows, columns, taps;
 } block;
 
-static void find_block(const cvy_winograd *all, int64_t row, int64_t panel, block *block_out)
+static void find_block(const cvy_winograd *all, int64_t tap, int64_t row, int64_t panel, block *block_out)
 {
     const cvy_winograd_weights *w = &all->weights;
+    const int64_t *stride = &w->layout.stride[w->spatial]; /* along h and w */
     int last = (int)all->taps - 1;
+    int64_t first = all->deep > 1 ? (w->turned ? all->deep - 1 - tap : tap) * stride[-1] : 0;
     block_out->rows = (int)all->lanes;
     block_out->columns = (int)cvy_min_i64(PANEL, all->target.channels - panel * PANEL);
     block_out->taps = (int)(all->taps * all->taps);
@@ -36,8 +38,7 @@ static void find_block(const cvy_winograd *all, int64_t row, int64_t panel, bloc
     }
     for (int t = 0; t < block_out->taps; t++) {
         int h = t / (last + 1), k = t % (last + 1);
-        block_out->tap[t] = (w->turned ? last - h : h) * w->layout.stride[2] +
-                            (w->turned ? last - k : k) * w->layout.stride[3];
+        block_out->tap[t] = first + (w->turned ? last - h : h) * stride[0] + (w->turned ? last - k : k) * stride[1];
     }
 }
 
@@ -101,14 +102,20 @@ CVY_INLINE void collect_block(const float *points, int64_t point, int64_t rows, 
     }
 }
 
-CVY_WIDE_VECTOR void cvy_winograd_take_weights(const cvy_winograd *all, const float *weights, int64_t row,
+/* Where the points of a block begin. */
+static int64_t find_points(const cvy_winograd *all, int64_t tap, int64_t row, int64_t panel)
+{
+    return ((panel * all->deep + tap) * all->source.channels + row) * PANEL;
+}
+
+CVY_WIDE_VECTOR void cvy_winograd_take_weights(const cvy_winograd *all, const float *weights, int64_t tap, int64_t row,
                                                int64_t panel, float *out)
 {
     float taps[TAPS * TAPS * PANEL * PANEL];
     block at;
-    find_block(all, row, panel, &at);
+    find_block(all, tap, row, panel, &at);
     load(&at, weights, taps);
-    out += (panel * all->source.channels + row) * PANEL;
+    out += find_points(all, tap, row, panel);
     if (all->taps == 3) {
         evaluate_block(taps, at.rows, out, all->weights.point, 3, 6);
     } else {
@@ -116,13 +123,13 @@ CVY_WIDE_VECTOR void cvy_winograd_take_weights(const cvy_winograd *all, const fl
     }
 }
 
-CVY_WIDE_VECTOR void cvy_winograd_give_weights(const cvy_winograd *all, const float *points, int64_t row,
+CVY_WIDE_VECTOR void cvy_winograd_give_weights(const cvy_winograd *all, const float *points, int64_t tap, int64_t row,
                                                int64_t panel, float *weights)
 {
     float taps[TAPS * TAPS * PANEL * PANEL];
     block at;
-    find_block(all, row, panel, &at);
-    points += (panel * all->source.channels + row) * PANEL;
+    find_block(all, tap, row, panel, &at);
+    points += find_points(all, tap, row, panel);
     if (all->taps == 3) {
         collect_block(points, all->weights.point, at.rows, taps, 3, 6);
     } else {
