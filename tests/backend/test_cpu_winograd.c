@@ -1,7 +1,8 @@
 /*
- * Convoy's own 3x3 and 5x5 convolutions, of volumes too, by Winograd's algorithm in f32 against the reference in double, which sums
- * directly: tiles of 4x4 that fit and that do not, planes smaller than one, every padding, blocks of 8 and of 16, one
- * chunk of tiles and many. What has no such kernel is refused, never summed otherwise.
+ * Convoy's own 3x3 and 5x5 convolutions, of volumes too, by Winograd's algorithm in f32 against the reference in
+ * double, which sums directly: tiles of 4x4 that fit and that do not, planes smaller than one, every padding, blocks of
+ * 8 and of 16, filled and not, one chunk of tiles and many, taps along the depth. What has no such kernel is refused,
+ * never summed otherwise.
  */
 #include "backend/any_threads.h"
 #include "backend/support.h"

@@ -1,7 +1,8 @@
 /*
  * Convolutions of 3x3 and 5x5 windows, and of deeper ones of volumes, by Winograd's minimal filtering (winograd.h);
- * oneDNN has 3x3 alone, with AVX-512 alone. Tiles are worked on in chunks whose points stay in the caches: a chunk's tiles are taken to their points, one
- * small product is made at each, and the outputs are made of the results before they leave the cache.
+ * oneDNN has 3x3 alone, with AVX-512 alone. Tiles are worked on in chunks whose points stay in the caches: a chunk's
+ * tiles are taken to their points, one small product is made at each, and the outputs are made of the results before
+ * they leave the cache.
  *
  * Where the weights at all points are small, each thread has a chunk of its own, and the gradient of weights sums its
  * products over chunks in parts. Else all threads work on one chunk, larger and in the third-level cache, since the
@@ -127,7 +128,8 @@ static cvy_winograd describe(const cvy_op *op)
     const cvy_tensor *x = find_tensor(op, CVY_ROLE_X, CVY_ROLE_DX), *y = find_tensor(op, CVY_ROLE_Y, CVY_ROLE_DY);
     const cvy_window *window = &op->params.window.window;
     cvy_winograd all = {.source = describe_volume(backward ? y : x), .target = describe_volume(backward ? x : y),
-                        .filters = (backward ? x : y)->shape.extent[1], .lanes = count_lanes(x), .deep = window->kernel[0], .taps = window->kernel[1]};
+                        .filters = (backward ? x : y)->shape.extent[1], .lanes = count_lanes(x),
+                        .deep = window->kernel[0], .taps = window->kernel[1]};
     all.side = CVY_WINOGRAD_STEP + all.taps - 1;
     all.points = all.side * all.side;
     all.weights = (cvy_winograd_weights){.layout = cvy_tensor_layout(find_tensor(op, CVY_ROLE_W, CVY_ROLE_DW)),
