@@ -98,7 +98,7 @@ def main():
     parser.add_argument("models", nargs="*", help="of each kind; all where none is given")
     parser.add_argument("--kinds", default=",".join(ROWS), help="of rows, separated by commas")
     parser.add_argument("--pairs", type=int, default=9)
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     unknown = set(args.kinds.split(",")) - set(ROWS)
     if unknown:
         sys.exit(f"bench: no kind {', '.join(sorted(unknown))}; there are {', '.join(ROWS)}")

@@ -1,5 +1,9 @@
 #!/usr/bin/python3
-"""Convoy against Debian's PyTorch, in alternating pairs on this machine.
+"""Convoy against Debian's PyTorch, and against itself, in alternating pairs on this machine.
+
+peer       against PyTorch with as many threads
+threads    two threads against one
+recompute  with `--recompute cheap` against without, one thread
 
 A pair is one run of each, one right after the other; before each pair a probe measures the machine, and where it is off
 its median by more than 5 % the pair waits and the probe is repeated (and counted), as often as there are pairs at the
@@ -39,14 +43,18 @@ def probe():
     return time.perf_counter() - start
 
 
+def arguments(model, threads):
+    batch, warmup, iterations = CASES[model]
+    return [model, "--batch", str(batch), "--threads", str(threads), "--warmup", str(warmup), "--iterations",
+            str(iterations)]
+
+
 class Case:
+    """Convoy and the peer."""
     def __init__(self, program, model, threads):
-        self.batch, warmup, iterations = CASES[model]
-        common = ["--batch", str(self.batch), "--threads", str(threads), "--warmup", str(warmup),
-                  "--iterations", str(iterations)]
-        self.ours = [program, "bench", model, *common, "--json"]
+        self.ours = [program, "bench", *arguments(model, threads), "--json"]
         self.peer_env = BEST
-        self.peer = ["/usr/bin/python3", os.path.join(HERE, "peer.py"), model, *common]
+        self.peer = ["/usr/bin/python3", os.path.join(HERE, "peer.py"), *arguments(model, threads)]
 
     def run_peer(self):
         return run(self.peer, self.peer_env)
@@ -58,6 +66,15 @@ class Case:
         best = seconds.index(min(seconds))
         self.peer += options[best]
         return "channels-last" if best else "NCHW"
+
+
+class Selves:
+    """Convoy in two ways; the second stands where the peer does."""
+    def __init__(self, program, ours, other):
+        self.ours, self.peer = ([program, "bench", *side, "--json"] for side in (ours, other))
+
+    def run_peer(self):
+        return run(self.peer)
 
 
 def measure(case, pairs):
@@ -83,39 +100,80 @@ def quartiles(values):
     return f"{middle:.2f} ({low:.2f}-{high:.2f})"
 
 
+def summarise(results):
+    """What all rows show: images/s of both sides, their paired ratios, memory of both."""
+    sides = list(zip(*results))
+    rates = [statistics.median(one["images_per_s"] for one in side) for side in sides]
+    memory = [statistics.median(one["peak_memory_bytes"] for one in side) / 1e9 for side in sides]
+    return rates, quartiles([ours["images_per_s"] / other["images_per_s"] for ours, other in results]), memory
+
+
 def report(model, threads, case, results, peer_format, repeated):
-    ours = [a for a, _ in results]
-    peers = [b for _, b in results]
-    ratios = [a["images_per_s"] / b["images_per_s"] for a, b in results]
-    rate = statistics.median(a["images_per_s"] for a in ours)
+    rates, ratio, memory = summarise(results)
     primitives = run([*case.ours, "--primitives"])["primitives_floor_s"]  # in the same sitting, once
-    floor = primitives / statistics.median(a["iteration_s"] for a in ours)
-    memory = [statistics.median(x["peak_memory_bytes"] for x in side) / 1e9 for side in (ours, peers)]
-    print(f"{model:23s} {case.batch:5d} {threads:7d} {rate:9.1f} "
-          f"{statistics.median(b['images_per_s'] for b in peers):9.1f} {peer_format:>13s} {quartiles(ratios):>18s} "
-          f"{100 * floor:6.0f} % {memory[0]:5.2f} {memory[1]:5.2f} {repeated:4d}", flush=True)
+    floor = primitives / statistics.median(ours["iteration_s"] for ours, _ in results)
+    print(f"{model:23s} {CASES[model][0]:5d} {threads:7d} {rates[0]:9.1f} {rates[1]:9.1f} {peer_format:>13s} "
+          f"{ratio:>18s} {100 * floor:6.0f} % {memory[0]:5.2f} {memory[1]:5.2f} {repeated:4d}", flush=True)
+
+
+def show_peer(args, model):
+    for threads in (int(t) for t in args.threads.split(",")):
+        case = Case(args.program, model, threads)
+        peer_format = case.choose_format()
+        results, repeated = measure(case, args.pairs)
+        report(model, threads, case, results, peer_format, repeated)
+        if args.out_of_the_box:
+            plain = run(case.peer)["images_per_s"]
+            print(f"{'':23s} {'':5s} {'':7s} {'':9s} {plain:9.1f} {'out of the box':>13s}", flush=True)
+
+
+def show_selves(args, model, ours, other):
+    results, repeated = measure(Selves(args.program, ours, other), args.pairs)
+    rates, ratio, memory = summarise(results)
+    print(f"{model:23s} {CASES[model][0]:5d} {rates[0]:9.1f} {rates[1]:9.1f} {ratio:>18s} {memory[0]:5.2f} "
+          f"{memory[1]:5.2f} {repeated:4d}", flush=True)
+
+
+def show_threads(args, model):
+    show_selves(args, model, arguments(model, 2), arguments(model, 1))
+
+
+def show_recompute(args, model):
+    show_selves(args, model, [*arguments(model, 1), "--recompute", "cheap"], arguments(model, 1))
+
+
+PEER_HEAD = (f"{'model':23s} {'batch':>5s} {'threads':>7s} {'convoy':>9s} {'pytorch':>9s} {'its format':>13s} "
+             f"{'ratio':>18s} {'of floor':>8s} {'GB':>5s} {'GB':>5s} {'rep.':>4s}")
+
+
+def make_head(ours, other):
+    return f"{'model':23s} {'batch':>5s} {ours:>9s} {other:>9s} {'ratio':>18s} {'GB':>5s} {'GB':>5s} {'rep.':>4s}"
+
+
+ROWS = {  # what is measured: its head, what measures and shows a model, models where none is given
+    "peer": (PEER_HEAD, show_peer, list(CASES)),
+    "threads": (make_head("two", "one"), show_threads, list(CASES)),
+    "recompute": (make_head("cheap", "none"), show_recompute, ["resnet50", "googlenet", "densenet121:size=32"])}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", help="path of convoy")
-    parser.add_argument("models", nargs="*", default=list(CASES))
-    parser.add_argument("--threads", default="1,2", help="counts, separated by commas")
+    parser.add_argument("models", nargs="*", help="all of a kind where none is given")
+    parser.add_argument("--kinds", default="peer", help=f"of rows, separated by commas: {', '.join(ROWS)}")
+    parser.add_argument("--threads", default="1,2", help="counts, separated by commas, beside the peer")
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--out-of-the-box", action="store_true", help="show the peer without its best settings too")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
+    unknown = set(args.kinds.split(",")) - set(ROWS) or set(args.models) - set(CASES)
+    if unknown:
+        sys.exit(f"bench: no {', '.join(sorted(unknown))}; there are {', '.join(ROWS)} of {', '.join(CASES)}")
     print(f"images/s, forward + backward + SGD momentum, fp32, random data; median of {args.pairs} pairs (quartiles)")
-    print(f"{'model':23s} {'batch':>5s} {'threads':>7s} {'convoy':>9s} {'pytorch':>9s} {'its format':>13s} "
-          f"{'ratio':>18s} {'of floor':>8s} {'GB':>5s} {'GB':>5s} {'rep.':>4s}")
-    for model in args.models:
-        for threads in (int(t) for t in args.threads.split(",")):
-            case = Case(args.program, model, threads)
-            peer_format = case.choose_format()
-            results, repeated = measure(case, args.pairs)
-            report(model, threads, case, results, peer_format, repeated)
-            if args.out_of_the_box:
-                plain = run(case.peer)["images_per_s"]
-                print(f"{'':23s} {'':5s} {'':7s} {'':9s} {plain:9.1f} {'out of the box':>13s}", flush=True)
+    for kind in args.kinds.split(","):
+        head, show, models = ROWS[kind]
+        print(head)
+        for model in args.models or models:
+            show(args, model)
 
 
 if __name__ == "__main__":
