@@ -1,5 +1,6 @@
 #!/bin/bash
 # convoy plan: the table, its JSON, plan files, timelines, and what is wrong. Argument 1 is the program.
+machines=$(realpath "$(dirname "$0")/../../machines")
 . "$(dirname "$0")/setup.sh"
 
 # check WHAT: a program on standard input holds
@@ -177,5 +178,29 @@ has out "1 of 4,352"
 expect 4 "$convoy" plan resnet18 --machine abci --ranks 2 --max-memory 1MB
 [ "$(wc -l <err)" -eq 1 ] || fail "expected one line: $(cat err)"
 has err "fits 2 ranks of abci in no way"
+
+# Where the device is this processor, its kernels by Winograd's algorithm are asked for their scratch memory; of one
+# that only has another name nobody knows it. A gradient of 512 x 512 filters of 3x3 has 36 sums where it has 9 taps.
+expect 0 "$convoy" doctor --json
+python3 - "$machines/cpu-2core.yaml" <<'END' || skip_processor=1
+import json, re, sys
+found = {one["check"]: one["found"] for one in json.load(open("out"))["findings"]}
+name, bits = re.match(r"(.*), (\d+)-bit", found["processor"]).groups()
+text = re.sub("vector-bits: {value: 512", "vector-bits: {value: " + bits, open(sys.argv[1]).read())
+for file, device in (("this.yaml", name), ("other.yaml", "another processor")):
+    open(file, "w").write(text.replace("name: 2-core Xeon", f"name: \"{device}\"", 1))
+sys.exit(0 if int(bits) >= 256 and "cpu" in found["version"] else 1)
+END
+if [ -z "${skip_processor:-}" ]; then
+    for machine in this other; do
+        expect 0 "$convoy" plan resnet18:size=64 --machine $machine.yaml --ranks 1 --batch 8 --json
+        cp out $machine.json
+    done
+    check "scratch memory of this processor's kernels" <<'END'
+import json
+this, other = (json.load(open(f"{name}.json"))["plans"][0]["memory_bytes"]["workspace"] for name in ("this", "other"))
+assert this >= other + 4 * 512 * 512 * (36 - 9), (this, other)
+END
+fi
 
 finish
