@@ -8,10 +8,8 @@ apart  two ranks against twice the slower of two runs of one rank at the same ti
 space  height=2 on cosmoflow:size=128, one sample, against one rank: how many times as fast
 """
 import argparse
-import json
 import os
 import statistics
-import subprocess
 import sys
 
 import run as single
@@ -23,26 +21,6 @@ PEER = ["resnet50", "alexnet", "vgg16", "lenet5", "cifar10-quick", "googlenet", 
 SPACE = ("cosmoflow:size=128", 1, 1, 3)  # model, batch, warm-up, iterations
 
 
-class Pair:
-    """Two commands that run one after the other, with their environments; `ours` is what is judged."""
-    def __init__(self, ours, other, other_env=None):
-        self.ours, self.peer, self.peer_env = ours, other, other_env or {}
-
-    def run_peer(self):
-        return single.run(self.peer, self.peer_env)
-
-
-class Apart(Pair):
-    """The other side is its command once on each of two cores, at the same time."""
-    def run_peer(self):
-        cores = sorted(os.sched_getaffinity(0))[:2]
-        both = [subprocess.Popen(["taskset", "-c", str(core), *self.peer], stdout=subprocess.PIPE, text=True)
-                for core in cores]
-        results = [json.loads(process.communicate()[0]) for process in both]
-        return {"images_per_s": 2 * min(one["images_per_s"] for one in results),
-                "peak_memory_bytes": max(one["peak_memory_bytes"] for one in results)}
-
-
 def bench(program, model, batch, effort, launch=(), options=()):
     return [*launch, program, "bench", model, "--batch", str(batch), "--threads", "1", "--warmup", str(effort[0]),
             "--iterations", str(effort[1]), "--json", *options]
@@ -51,17 +29,17 @@ def bench(program, model, batch, effort, launch=(), options=()):
 def make_weak(program, model):
     batch, *effort = single.CASES[model]
     batch = WEAK.get(model) or batch
-    return Pair(bench(program, model, 2 * batch, effort, LAUNCH), bench(program, model, batch, effort)), batch
+    return single.Pair(bench(program, model, 2 * batch, effort, LAUNCH), bench(program, model, batch, effort)), batch
 
 
 def make_apart(program, model):
     pair, batch = make_weak(program, model)
-    return Apart(pair.ours, pair.peer), batch
+    return single.Apart(pair.ours, pair.peer), batch
 
 
 def make_space(program, _):
     model, batch, *effort = SPACE
-    return Pair(bench(program, model, batch, effort, LAUNCH, ("--strategy", "height=2")),
+    return single.Pair(bench(program, model, batch, effort, LAUNCH, ("--strategy", "height=2")),
                 bench(program, model, batch, effort)), batch
 
 
@@ -71,7 +49,7 @@ def make_peer(program, model):
             str(2 * batch), "--threads", "1", "--warmup", str(effort[0]), "--iterations", str(effort[1])]
     formats = ([], ["--channels-last"])
     seconds = [min(single.run(peer + option, single.BEST)["iteration_s"] for _ in range(2)) for option in formats]
-    return Pair(bench(program, model, 2 * batch, effort, LAUNCH), peer + formats[seconds.index(min(seconds))],
+    return single.Pair(bench(program, model, 2 * batch, effort, LAUNCH), peer + formats[seconds.index(min(seconds))],
                 single.BEST), batch
 
 

@@ -3,6 +3,8 @@
 
 peer       against PyTorch with as many threads
 threads    two threads against one
+apart      two threads against two processes of one thread that run at the same time, each on a core of its own and at
+           twice the rate of the slower: what the machine gives to two cores at once
 recompute  with `--recompute cheap` against without, one thread
 
 A pair is one run of each, one right after the other; before each pair a probe measures the machine, and where it is off
@@ -49,15 +51,35 @@ def arguments(model, threads):
             str(iterations)]
 
 
-class Case:
-    """Convoy and the peer."""
-    def __init__(self, program, model, threads):
-        self.ours = [program, "bench", *arguments(model, threads), "--json"]
-        self.peer_env = BEST
-        self.peer = ["/usr/bin/python3", os.path.join(HERE, "peer.py"), *arguments(model, threads)]
+def bench(program, model, threads, *options):
+    return [program, "bench", *arguments(model, threads), *options, "--json"]
+
+
+class Pair:
+    """Two commands that run one after the other, with the environment of the second; `ours` is what is judged."""
+    def __init__(self, ours, other, other_env=None):
+        self.ours, self.peer, self.peer_env = ours, other, other_env or {}
 
     def run_peer(self):
         return run(self.peer, self.peer_env)
+
+
+class Apart(Pair):
+    """The other side is its command once on each of two cores, at the same time."""
+    def run_peer(self):
+        cores = sorted(os.sched_getaffinity(0))[:2]
+        both = [subprocess.Popen(["taskset", "-c", str(core), *self.peer], stdout=subprocess.PIPE, text=True)
+                for core in cores]
+        results = [json.loads(process.communicate()[0]) for process in both]
+        return {"images_per_s": 2 * min(one["images_per_s"] for one in results),
+                "peak_memory_bytes": max(one["peak_memory_bytes"] for one in results)}
+
+
+class Peers(Pair):
+    """Convoy and PyTorch."""
+    def __init__(self, program, model, threads):
+        peer = ["/usr/bin/python3", os.path.join(HERE, "peer.py"), *arguments(model, threads)]
+        super().__init__(bench(program, model, threads), peer, BEST)
 
     def choose_format(self):
         """The peer's faster format, by two runs of each in turn."""
@@ -66,15 +88,6 @@ class Case:
         best = seconds.index(min(seconds))
         self.peer += options[best]
         return "channels-last" if best else "NCHW"
-
-
-class Selves:
-    """Convoy in two ways; the second stands where the peer does."""
-    def __init__(self, program, ours, other):
-        self.ours, self.peer = ([program, "bench", *side, "--json"] for side in (ours, other))
-
-    def run_peer(self):
-        return run(self.peer)
 
 
 def measure(case, pairs):
@@ -118,7 +131,7 @@ def report(model, threads, case, results, peer_format, repeated):
 
 def show_peer(args, model):
     for threads in (int(t) for t in args.threads.split(",")):
-        case = Case(args.program, model, threads)
+        case = Peers(args.program, model, threads)
         peer_format = case.choose_format()
         results, repeated = measure(case, args.pairs)
         report(model, threads, case, results, peer_format, repeated)
@@ -127,19 +140,23 @@ def show_peer(args, model):
             print(f"{'':23s} {'':5s} {'':7s} {'':9s} {plain:9.1f} {'out of the box':>13s}", flush=True)
 
 
-def show_selves(args, model, ours, other):
-    results, repeated = measure(Selves(args.program, ours, other), args.pairs)
+def show_selves(args, model, case):
+    results, repeated = measure(case, args.pairs)
     rates, ratio, memory = summarise(results)
     print(f"{model:23s} {CASES[model][0]:5d} {rates[0]:9.1f} {rates[1]:9.1f} {ratio:>18s} {memory[0]:5.2f} "
           f"{memory[1]:5.2f} {repeated:4d}", flush=True)
 
 
 def show_threads(args, model):
-    show_selves(args, model, arguments(model, 2), arguments(model, 1))
+    show_selves(args, model, Pair(bench(args.program, model, 2), bench(args.program, model, 1)))
+
+
+def show_apart(args, model):
+    show_selves(args, model, Apart(bench(args.program, model, 2), bench(args.program, model, 1)))
 
 
 def show_recompute(args, model):
-    show_selves(args, model, [*arguments(model, 1), "--recompute", "cheap"], arguments(model, 1))
+    show_selves(args, model, Pair(bench(args.program, model, 1, "--recompute", "cheap"), bench(args.program, model, 1)))
 
 
 PEER_HEAD = (f"{'model':23s} {'batch':>5s} {'threads':>7s} {'convoy':>9s} {'pytorch':>9s} {'its format':>13s} "
@@ -153,6 +170,7 @@ def make_head(ours, other):
 ROWS = {  # what is measured: its head, what measures and shows a model, models where none is given
     "peer": (PEER_HEAD, show_peer, list(CASES)),
     "threads": (make_head("two", "one"), show_threads, list(CASES)),
+    "apart": (make_head("two", "apart"), show_apart, list(CASES)),
     "recompute": (make_head("cheap", "none"), show_recompute, ["resnet50", "googlenet", "densenet121:size=32"])}
 
 

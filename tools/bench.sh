@@ -12,7 +12,7 @@ for name in simulate search sweep; do
     fi
 done
 if /usr/bin/python3 -c 'import torch, torchvision' 2>/dev/null; then
-    exec /usr/bin/python3 "$(dirname "$0")/../bench/run.py" "$program" --kinds peer,threads,recompute "$@"
+    exec /usr/bin/python3 "$(dirname "$0")/../bench/run.py" "$program" --kinds peer,threads,apart,recompute "$@"
 fi
 echo "bench: Convoy alone; beside PyTorch: apt-get install python3-torch python3-torchvision libopenblas0-openmp" >&2
 for model in lenet5 cifar10-quick resnet18 resnet50; do
