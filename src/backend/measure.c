@@ -93,7 +93,7 @@ double cvy_measure_doubt(const double *seconds, int runs)
 
 /* ---- runs ---- */
 
-static const double probe_every_s = 2e-3; /* slowness comes and goes within tens of milliseconds */
+static const double probe_every_s = 3e-3; /* slowness comes and goes within tens of milliseconds */
 
 /* A kernel with all that its runs need, and what they took. */
 typedef struct bench {

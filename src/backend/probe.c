@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/order.h"
 
-enum { SIZE = 256, RUNS = 3 };
+enum { SIZE = 160, RUNS = 3 };
 
 struct cvy_probe {
     cvy_kernel *kernel;

@@ -10,7 +10,7 @@
 
 typedef struct cvy_probe cvy_probe;
 
-/** What a few runs of a probe took, about two milliseconds together, behind one that brings it back into caches. */
+/** What a few runs of a probe took, some tenths of a millisecond, behind one that brings it back into caches. */
 typedef struct cvy_probe_time {
     double seconds; /**< of the middle run: how fast the machine computes */
     double mean_s;  /**< of all: with what interrupted some of them */

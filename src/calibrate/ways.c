@@ -73,6 +73,12 @@ static void add_way(const cvy_op *op, cvy_quality quality, ways *w)
     }
 }
 
+static const cvy_operand *find_either(const cvy_op *op, cvy_role first, cvy_role second)
+{
+    const cvy_operand *operand = cvy_op_find(op, first);
+    return operand ? operand : cvy_op_find(op, second);
+}
+
 /*
  * By Winograd's algorithm, to which plans give the weights in the format that forward has them in. Beside the direct
  * ways, whatever their quality: a format may have no good kernel but this.
@@ -80,10 +86,12 @@ static void add_way(const cvy_op *op, cvy_quality quality, ways *w)
 static void add_winograd(const cvy_backend_chain *chain, const cvy_op *direct, int block, ways *w)
 {
     cvy_op way = *direct;
+    const cvy_operand *input = find_either(direct, CVY_ROLE_X, CVY_ROLE_DX);
+    const cvy_operand *output = find_either(direct, CVY_ROLE_Y, CVY_ROLE_DY);
     int weights = cvy_op_index(direct, CVY_ROLE_W);
-    const cvy_operand *input = cvy_op_find(direct, CVY_ROLE_DX), *output = cvy_op_find(direct, CVY_ROLE_DY);
+    weights = weights < 0 ? cvy_op_index(direct, CVY_ROLE_DW) : weights;
     way.params.window.winograd = true;
-    if (direct->pass == CVY_PASS_BACKWARD_DATA && weights >= 0) {
+    if (input && output && weights >= 0 && input->tensor.format == output->tensor.format) {
         cvy_layer_formats formats = {.input = input->tensor.format, .output = output->tensor.format};
         cvy_layout_rule_weights(block, direct->kind, false, &formats);
         way.operand[weights].tensor.format = formats.weight;

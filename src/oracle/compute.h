@@ -83,7 +83,7 @@ double cvy_compute_op_bytes(const cvy_compute *compute, const cvy_op *op);
 double cvy_compute_element_bytes(const cvy_compute *compute);
 
 /** What predictors may look at, and the most inputs that one has. */
-enum { CVY_KERNEL_FEATURES = 24, CVY_PREDICTOR_MAX_INPUTS = 32 };
+enum { CVY_KERNEL_FEATURES = 25, CVY_PREDICTOR_MAX_INPUTS = 32 };
 
 /** "n", "c", …, "is-3x3": the names in files. Cannot fail. @param[in] feature below CVY_KERNEL_FEATURES */
 const char *cvy_kernel_feature_name(int feature);

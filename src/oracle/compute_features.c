@@ -12,7 +12,7 @@
 typedef struct sizes {
     double n, c, f, groups, input, output, kernel, stride, flop, bytes, distance;
     double input_bytes, output_bytes, weight_bytes, row, block;
-    bool relu;
+    bool relu, tiled;
 } sizes;
 
 typedef double (*getter)(const sizes *s);
@@ -57,6 +57,9 @@ static double get_f_waste(const sizes *s) { return find_waste(s, s->f); }
 /* Channels and filters of a group that fill blocks, as some algorithms ask. */
 static double is_whole(const sizes *s) { return get_c_waste(s) == 0.0 && get_f_waste(s) == 0.0; }
 
+/* Windows that Winograd's algorithm may take: of 3 or 5 along height and width alike, at every step. */
+static double is_tiled(const sizes *s) { return s->tiled; }
+
 /* What tells kernels apart: sizes of all of an op, the channels and places of maps, windows and groups. */
 enum { OF_ALL = 1, OF_MAPS = 2, OF_WINDOWS = 4 };
 
@@ -89,6 +92,7 @@ static const struct {
     {"is-relu", is_relu, OF_ALL},
     {"overhang", get_overhang, OF_WINDOWS},
     {"is-whole", is_whole, OF_WINDOWS},
+    {"is-tiled", is_tiled, OF_WINDOWS},
 };
 _Static_assert(sizeof features / sizeof features[0] == CVY_KERNEL_FEATURES, "each feature has a name");
 
@@ -155,6 +159,11 @@ static sizes measure_op(const cvy_op *op, double flop, double bytes)
         for (int axis = 0; axis < 3; axis++) {
             s.kernel *= (double)window->kernel[axis];
             s.stride *= (double)window->stride[axis];
+        }
+        s.tiled = s.groups == 1.0 && s.stride == 1.0 && window->kernel[1] == window->kernel[2] &&
+                  (window->kernel[1] == 3 || window->kernel[1] == 5);
+        for (int axis = 0; axis < 3; axis++) {
+            s.tiled = s.tiled && window->dilation[axis] == 1;
         }
     }
     return s;
