@@ -180,18 +180,26 @@ static cvy_status probe(bench *b)
     return CVY_OK;
 }
 
+static void count_run(bench *b, double seconds)
+{
+    b->probed[b->runs] = b->probes;
+    b->seconds[b->runs++] = seconds;
+    b->spent_s += seconds;
+}
+
 static cvy_status run_bench(bench *b)
 {
     double seconds;
     CVY_TRY(run_once(b, &seconds)); /* warms up */
+    if (b->effort->long_s > 0.0 && seconds >= b->effort->long_s && !b->effort->probe) {
+        count_run(b, seconds);
+    }
     while (is_worth_more(b)) {
         if (b->effort->probe && (b->probes == 0 || cvy_clock_s() - b->probed_s >= probe_every_s)) {
             CVY_TRY(probe(b));
         }
         CVY_TRY(run_once(b, &seconds));
-        b->probed[b->runs] = b->probes;
-        b->seconds[b->runs++] = seconds;
-        b->spent_s += seconds;
+        count_run(b, seconds);
     }
     return b->effort->probe && b->runs > 0 ? cvy_probe_run(b->effort->probe, &b->probe[b->probes++]) : CVY_OK;
 }
@@ -219,31 +227,4 @@ cvy_status cvy_kernel_measure(const cvy_backend_chain *chain, const cvy_op *op, 
     CVY_TRY(cvy_kernel_measure_runs(chain, op, effort, &measured));
     *seconds_out = measured.runs == 0 ? 0.0 : measured.seconds[effort->median ? measured.runs / 2 : 0];
     return CVY_OK;
-}
-
-struct cvy_stopwatch_entry {
-    uint64_t hash;
-    double seconds;
-};
-
-cvy_status cvy_stopwatch_measure(cvy_stopwatch *stopwatch, const cvy_op *op, double *seconds_out)
-{
-    uint64_t hash = cvy_op_hash(op);
-    for (int i = 0; i < stopwatch->entries; i++) {
-        if (stopwatch->entry[i].hash == hash) {
-            *seconds_out = stopwatch->entry[i].seconds;
-            return CVY_OK;
-        }
-    }
-    CVY_TRY(cvy_array_reserve(&stopwatch->entry, stopwatch->entries, &stopwatch->capacity, sizeof *stopwatch->entry));
-    CVY_TRY(cvy_kernel_measure(stopwatch->chain, op, &stopwatch->effort, seconds_out));
-    stopwatch->entry[stopwatch->entries++] = (struct cvy_stopwatch_entry){hash, *seconds_out};
-    return CVY_OK;
-}
-
-void cvy_stopwatch_clear(cvy_stopwatch *stopwatch)
-{
-    cvy_free(stopwatch->entry);
-    stopwatch->entry = NULL;
-    stopwatch->entries = stopwatch->capacity = 0;
 }

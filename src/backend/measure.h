@@ -14,6 +14,8 @@ typedef struct cvy_measure_effort {
     bool median;      /**< the middle run counts, as for what is held against a median; else the fastest */
     double steady;    /**< no further run is begun once the median is known to this share of it; 0: not looked at */
     double hopeless_s; /**< no further run is begun once one took longer; 0: not looked at */
+    double long_s;    /**< a run that warms up and takes longer counts like the others: what is cold at its beginning is
+                           little of it; 0, or with a probe: none counts */
     unsigned char *between; /**< memory that all threads together go through before each run, as other layers go through
                                  theirs, so that operands are no nearer than they would be; NULL: none; borrowed */
     size_t between_bytes;
@@ -66,19 +68,5 @@ void cvy_kernel_fill(const cvy_kernel *kernel, void *const *operand);
 
 /** How far a median of sorted seconds is known, relative: 1.57 quartile distances by the root of the runs. */
 double cvy_measure_doubt(const double *seconds, int runs);
-
-/** Measures equal ops once. Starts as zeros but for chain and effort. */
-typedef struct cvy_stopwatch {
-    const cvy_backend_chain *chain; /**< borrowed */
-    cvy_measure_effort effort;
-    struct cvy_stopwatch_entry *entry;
-    int entries, capacity;
-} cvy_stopwatch;
-
-/** As cvy_kernel_measure(), or what it answered for an equal op before. */
-cvy_status cvy_stopwatch_measure(cvy_stopwatch *stopwatch, const cvy_op *op, double *seconds_out);
-
-/** Forget all, and release its memory. */
-void cvy_stopwatch_clear(cvy_stopwatch *stopwatch);
 
 #endif

@@ -189,7 +189,8 @@ void cvy_plan_memory(const cvy_plan *plan, int64_t by_role_out[CVY_BUFFER_ROLE_C
  * meet in one tensor; each region has one layout, and reorders between regions are counted. A convolution's pass goes
  * by Winograd's algorithm where that is clearly faster than to sum directly, unless the options say direct only.
  *
- * Not collective. Takes a second or a few, and memory for one op at a time.
+ * Not collective. Takes about as long as ten iterations of those samples, and memory for one op at a time. What a
+ * kernel takes that is far slower than another one for the same pass is known less well (backend/stopwatch.h).
  *
  * @param[in]  options      as for cvy_plan_create(), with backends; layout, layouts, winograd and formats do not count
  * @param[in]  threads      that are set

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/measure.h"
+#include "backend/stopwatch.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "plan/plan.h"
@@ -36,22 +36,37 @@ typedef struct survey {
     cvy_stopwatch stopwatch;
     double *seconds[LAYOUTS]; /* of each layer, in each layout; infinite where nobody runs it */
     uint32_t *winograd[LAYOUTS]; /* passes of each layer that are faster so, in each layout */
+    double (*fastest)[CVY_PASS_COUNT]; /* of each layer's passes with weights, in any layout so far; 0: none yet */
     bool *narrow;
     int *way[LAYOUTS];        /* of the region that ends in a narrow layer: the layout of the region before */
 } survey;
 
-/* What a step takes, the faster way; notes where that is Winograd's. */
+/* Measure an op that does a layer's pass, beside the fastest of those that did it in any layout so far. */
+static cvy_status measure_rival(survey *s, int layer, const cvy_op *op, double *seconds_out)
+{
+    double *fastest = &s->fastest[layer][op->pass];
+    CVY_TRY(cvy_stopwatch_measure(&s->stopwatch, op, *fastest, seconds_out));
+    *fastest = *fastest > 0.0 ? fmin(*fastest, *seconds_out) : *seconds_out;
+    return CVY_OK;
+}
+
+/*
+ * What a step takes, the faster way; notes where that is Winograd's, which is measured first: where it is much faster
+ * the direct sum needs no more than a glance.
+ */
 static cvy_status measure_step(survey *s, const cvy_plan *plan, const cvy_step *step, uint32_t *winograd,
                                double *seconds_out)
 {
     const cvy_op *op = &plan->schedule[CVY_SCHEDULE_TRAIN].op[step->op];
     cvy_op other;
-    double other_s;
-    CVY_TRY(cvy_stopwatch_measure(&s->stopwatch, op, seconds_out));
-    if (s->options.direct_only || step->layer < 0 || !cvy_plan_find_winograd(plan, step->layer, op, &other)) {
-        return CVY_OK;
+    double other_s = INFINITY;
+    if (step->layer < 0 || !cvy_op_has_weights(op->kind)) {
+        return cvy_stopwatch_measure(&s->stopwatch, op, 0.0, seconds_out);
     }
-    CVY_TRY(cvy_stopwatch_measure(&s->stopwatch, &other, &other_s));
+    if (!s->options.direct_only && cvy_plan_find_winograd(plan, step->layer, op, &other)) {
+        CVY_TRY(measure_rival(s, step->layer, &other, &other_s));
+    }
+    CVY_TRY(measure_rival(s, step->layer, op, seconds_out));
     if (other_s <= worthwhile * *seconds_out) {
         *seconds_out = other_s;
         winograd[step->layer] |= 1u << op->pass;
@@ -128,10 +143,10 @@ static cvy_status measure_change(survey *s, int layer, int from, int to, double 
     cvy_op op = {.kind = CVY_OP_REORDER, .pass = CVY_PASS_FORWARD};
     CVY_TRY(cvy_op_add(&op, CVY_ROLE_X, &one));
     CVY_TRY(cvy_op_add(&op, CVY_ROLE_Y, &other));
-    CVY_TRY(cvy_stopwatch_measure(&s->stopwatch, &op, &there_s));
+    CVY_TRY(cvy_stopwatch_measure(&s->stopwatch, &op, 0.0, &there_s));
     op.operand[0].tensor = other;
     op.operand[1].tensor = one;
-    CVY_TRY(cvy_stopwatch_measure(&s->stopwatch, &op, &back_s));
+    CVY_TRY(cvy_stopwatch_measure(&s->stopwatch, &op, 0.0, &back_s));
     *seconds_out = there_s + back_s;
     return CVY_OK;
 }
@@ -231,7 +246,8 @@ cvy_status cvy_layout_measure(const cvy_model *model, const cvy_plan_options *op
     s.options.winograd = NULL;
     s.options.formats = NULL;
     s.narrow = cvy_calloc(layers, sizeof *s.narrow);
-    bool whole = s.narrow != NULL;
+    s.fastest = cvy_calloc(layers, sizeof *s.fastest);
+    bool whole = s.narrow && s.fastest;
     for (int i = 0; i < LAYOUTS; i++) {
         s.seconds[i] = cvy_calloc(layers, sizeof(double));
         s.way[i] = cvy_calloc(layers, sizeof(int));
@@ -248,6 +264,7 @@ done:
         cvy_free(s.winograd[i]);
     }
     cvy_free(s.narrow);
+    cvy_free(s.fastest);
     cvy_stopwatch_clear(&s.stopwatch);
     return status;
 }
