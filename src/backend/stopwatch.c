@@ -57,6 +57,14 @@ static bool make_trial(const cvy_op *op, cvy_op *trial, double *times_out)
     return cvy_op_flop(trial) >= trial_flop_per_byte * cvy_op_bytes(trial);
 }
 
+/* Whether a trial is run as the whole batch is: a backend may leave a small batch to another one. */
+static bool runs_alike(const cvy_backend_chain *chain, const cvy_op *trial, const cvy_op *op)
+{
+    const cvy_backend *one = NULL, *other = NULL;
+    cvy_quality quality = cvy_backend_quality(chain, trial, &one);
+    return quality == cvy_backend_quality(chain, op, &other) && one == other;
+}
+
 /* Try it with a few samples: sets the seconds and answers true in @p lost_out where it loses even so. */
 static cvy_status try_few(const cvy_stopwatch *stopwatch, const cvy_op *op, double rival_s, double *seconds,
                           bool *lost_out)
@@ -65,7 +73,7 @@ static cvy_status try_few(const cvy_stopwatch *stopwatch, const cvy_op *op, doub
     cvy_op trial;
     double times, few_s;
     *lost_out = false;
-    if (!make_trial(op, &trial, &times)) {
+    if (!make_trial(op, &trial, &times) || !runs_alike(stopwatch->chain, &trial, op)) {
         return CVY_OK;
     }
     CVY_TRY(cvy_kernel_measure(stopwatch->chain, &trial, &once, &few_s));

@@ -19,7 +19,13 @@ static int runs, kernels;
 static int64_t samples; /* over all runs */
 extern const cvy_backend sleeper;
 
-static cvy_quality sleeper_quality(const cvy_op *op) { return (void)op, CVY_QUALITY_FAST; }
+static bool dislikes_few; /* a small batch is left to plain loops */
+
+static cvy_quality sleeper_quality(const cvy_op *op)
+{
+    bool few = op->operand[0].tensor.shape.extent[0] < 512;
+    return dislikes_few && few ? CVY_QUALITY_SLOW : CVY_QUALITY_FAST;
+}
 
 static cvy_status sleeper_create(const cvy_op *op, cvy_kernel **kernel_out)
 {
@@ -145,6 +151,20 @@ static void test_what_loses_by_a_few_samples_is_given_up(void **state)
     cvy_stopwatch_clear(&stopwatch);
 }
 
+/* A small batch that is run otherwise says nothing of the whole one, which is run, once. */
+static void test_a_trial_that_is_run_otherwise_is_none(void **state)
+{
+    (void)state;
+    cvy_op op = make_convolution(BATCH);
+    cvy_stopwatch stopwatch = make_stopwatch(400000);
+    dislikes_few = true;
+    assert_true(measure(&stopwatch, &op, 0.025) >= 0.4);
+    dislikes_few = false;
+    assert_int_equal(runs, 1);
+    assert_int_equal(samples, BATCH);
+    cvy_stopwatch_clear(&stopwatch);
+}
+
 /* No trial for a product with weights that all samples share: one run of the batch, 64 x 5 ms, is enough. */
 static void test_what_has_no_trial_is_run_once(void **state)
 {
@@ -175,6 +195,7 @@ int main(void)
         cmocka_unit_test(test_a_long_run_that_warms_up_counts),
         cmocka_unit_test(test_what_is_near_is_measured_out),
         cmocka_unit_test(test_what_loses_by_a_few_samples_is_given_up),
+        cmocka_unit_test(test_a_trial_that_is_run_otherwise_is_none),
         cmocka_unit_test(test_what_has_no_trial_is_run_once),
         cmocka_unit_test(test_short_rivals_end_nothing),
     };
