@@ -73,12 +73,6 @@ static void add_way(const cvy_op *op, cvy_quality quality, ways *w)
     }
 }
 
-static const cvy_operand *find_either(const cvy_op *op, cvy_role first, cvy_role second)
-{
-    const cvy_operand *operand = cvy_op_find(op, first);
-    return operand ? operand : cvy_op_find(op, second);
-}
-
 /*
  * By Winograd's algorithm, to which plans give the weights in the format that forward has them in. Beside the direct
  * ways, whatever their quality: a format may have no good kernel but this.
@@ -86,8 +80,8 @@ static const cvy_operand *find_either(const cvy_op *op, cvy_role first, cvy_role
 static void add_winograd(const cvy_backend_chain *chain, const cvy_op *direct, int block, ways *w)
 {
     cvy_op way = *direct;
-    const cvy_operand *input = find_either(direct, CVY_ROLE_X, CVY_ROLE_DX);
-    const cvy_operand *output = find_either(direct, CVY_ROLE_Y, CVY_ROLE_DY);
+    const cvy_operand *input = cvy_op_find_either(direct, CVY_ROLE_X, CVY_ROLE_DX);
+    const cvy_operand *output = cvy_op_find_either(direct, CVY_ROLE_Y, CVY_ROLE_DY);
     int weights = cvy_op_index(direct, CVY_ROLE_W);
     weights = weights < 0 ? cvy_op_index(direct, CVY_ROLE_DW) : weights;
     way.params.window.winograd = true;

@@ -389,6 +389,12 @@ const cvy_operand *cvy_op_find(const cvy_op *op, cvy_role role)
     return i < 0 ? NULL : &op->operand[i];
 }
 
+const cvy_operand *cvy_op_find_either(const cvy_op *op, cvy_role role, cvy_role other)
+{
+    const cvy_operand *operand = cvy_op_find(op, role);
+    return operand ? operand : cvy_op_find(op, other);
+}
+
 cvy_status cvy_op_add(cvy_op *op, cvy_role role, const cvy_tensor *tensor)
 {
     const cvy_signature *signature = cvy_op_signature(op->kind, op->pass);

@@ -396,6 +396,9 @@ bool cvy_role_is_total(cvy_role role);
 /** The operand of a role; NULL where the op has none. */
 const cvy_operand *cvy_op_find(const cvy_op *op, cvy_role role);
 
+/** The operand of a role, or else of another: of a tensor or its gradient, whichever a pass has; NULL without both. */
+const cvy_operand *cvy_op_find_either(const cvy_op *op, cvy_role role, cvy_role other);
+
 /** The position of a role among the operands; -1 where the op has none. */
 int cvy_op_index(const cvy_op *op, cvy_role role);
 

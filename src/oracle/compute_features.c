@@ -129,22 +129,17 @@ static double multiply_space(const cvy_operand *operand)
     return space;
 }
 
-static const cvy_operand *find_either(const cvy_op *op, cvy_role first, cvy_role second)
-{
-    const cvy_operand *operand = cvy_op_find(op, first);
-    return operand ? operand : cvy_op_find(op, second);
-}
-
 /* Ops without a window have one of 1; without an input or output tensor, the other stands for both. */
 static sizes measure_op(const cvy_op *op, double flop, double bytes)
 {
-    const cvy_operand *x = find_either(op, CVY_ROLE_X, CVY_ROLE_DX), *y = find_either(op, CVY_ROLE_Y, CVY_ROLE_DY);
+    const cvy_operand *x = cvy_op_find_either(op, CVY_ROLE_X, CVY_ROLE_DX);
+    const cvy_operand *y = cvy_op_find_either(op, CVY_ROLE_Y, CVY_ROLE_DY);
     x = x ? x : y ? y : &op->operand[0];
     y = y ? y : x;
     bool windowed = cvy_op_convolves(op->kind) || op->kind == CVY_OP_POOL_MAX || op->kind == CVY_OP_POOL_AVERAGE;
     sizes s = {.n = (double)x->tensor.shape.extent[0], .c = 1.0, .f = 1.0, .groups = 1.0, .kernel = 1.0,
                .stride = 1.0, .input = multiply_space(x), .output = multiply_space(y), .flop = flop, .bytes = bytes};
-    const cvy_operand *w = find_either(op, CVY_ROLE_W, CVY_ROLE_DW);
+    const cvy_operand *w = cvy_op_find_either(op, CVY_ROLE_W, CVY_ROLE_DW);
     s.input_bytes = (double)cvy_tensor_bytes(&x->tensor);
     s.output_bytes = (double)cvy_tensor_bytes(&y->tensor);
     s.weight_bytes = w ? (double)cvy_tensor_bytes(&w->tensor) : 0.0;

@@ -39,8 +39,7 @@ enum {
 
 static const cvy_tensor *find_tensor(const cvy_op *op, cvy_role role, cvy_role gradient)
 {
-    const cvy_operand *operand = cvy_op_find(op, role);
-    operand = operand ? operand : cvy_op_find(op, gradient);
+    const cvy_operand *operand = cvy_op_find_either(op, role, gradient);
     return operand ? &operand->tensor : NULL;
 }
 

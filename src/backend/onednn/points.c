@@ -49,12 +49,6 @@ typedef struct points_kernel {
 
 /* ---- which ops ---- */
 
-static const cvy_operand *find_either(const cvy_op *op, cvy_role role, cvy_role gradient)
-{
-    const cvy_operand *found = cvy_op_find(op, role);
-    return found ? found : cvy_op_find(op, gradient);
-}
-
 static int64_t count_positions(const cvy_shape *shape)
 {
     int64_t count = 1;
@@ -89,8 +83,8 @@ static bool is_convolution(const cvy_op *op)
 /* Whether an op runs here once its weights are hwio. */
 static bool fits(const cvy_op *op, int64_t most_positions)
 {
-    const cvy_operand *input = find_either(op, CVY_ROLE_X, CVY_ROLE_DX);
-    const cvy_operand *output = find_either(op, CVY_ROLE_Y, CVY_ROLE_DY);
+    const cvy_operand *input = cvy_op_find_either(op, CVY_ROLE_X, CVY_ROLE_DX);
+    const cvy_operand *output = cvy_op_find_either(op, CVY_ROLE_Y, CVY_ROLE_DY);
     if (!is_convolution(op) || !input || !output) {
         return false;
     }
@@ -104,8 +98,8 @@ bool cvy_onednn_points_want(const cvy_op *op)
     if (!fits(op, WORTH_POSITIONS)) {
         return false;
     }
-    const cvy_shape *x = &find_either(op, CVY_ROLE_X, CVY_ROLE_DX)->tensor.shape;
-    const cvy_shape *y = &find_either(op, CVY_ROLE_Y, CVY_ROLE_DY)->tensor.shape;
+    const cvy_shape *x = &cvy_op_find_either(op, CVY_ROLE_X, CVY_ROLE_DX)->tensor.shape;
+    const cvy_shape *y = &cvy_op_find_either(op, CVY_ROLE_Y, CVY_ROLE_DY)->tensor.shape;
     bool single = count_positions(x) == 1 && count_positions(y) == 1;
     bool deep = x->extent[1] >= WORTH_CHANNELS && y->extent[1] >= WORTH_CHANNELS && count_taps(op) > 1;
     return x->extent[0] >= MIN_SAMPLES && (single || deep);
@@ -113,7 +107,7 @@ bool cvy_onednn_points_want(const cvy_op *op)
 
 bool cvy_onednn_points_take(const cvy_op *op)
 {
-    const cvy_operand *w = find_either(op, CVY_ROLE_W, CVY_ROLE_DW);
+    const cvy_operand *w = cvy_op_find_either(op, CVY_ROLE_W, CVY_ROLE_DW);
     return w && w->tensor.format == CVY_FORMAT_W_HWIO && fits(op, MAX_POSITIONS);
 }
 
