@@ -5,11 +5,11 @@ CMAKE_FLAGS ?=
 FUZZ_SECONDS ?= 600
 FUZZ ?=
 
-# $(call build,PRESET): configure and build one of the presets
+# $(call build,PRESET): configure and build one of the presets; the make that CMake starts has flags and jobs of its own
 define build
 cmake --preset $(1) $(CMAKE_FLAGS) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null || \
 	{ echo "configuring failed; 'make deps' installs what is missing" >&2; exit 1; }
-cmake --build --preset $(1) -j $(JOBS)
+MAKEFLAGS=--no-print-directory cmake --build --preset $(1) -j $(JOBS)
 endef
 
 .PHONY: all deps deps-check demo check check-main check-sanitizers check-plan-only check-valgrind fuzz nightly bench \
