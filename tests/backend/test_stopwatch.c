@@ -7,62 +7,21 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <time.h>
 
 #include <cmocka.h>
 
-#include "base/memory.h"
+#include "sleeper.h"
 
-/* A backend that computes nothing: it sleeps for so long for each sample, and counts. */
-static long sample_ns;
-static int runs, kernels;
-static int64_t samples; /* over all runs */
-extern const cvy_backend sleeper;
-
+static int64_t sample_ns;  /* the sleeper sleeps so long for each sample */
 static bool dislikes_few; /* a small batch is left to plain loops */
 
-static cvy_quality sleeper_quality(const cvy_op *op)
+static int64_t sleep_by_sample(const cvy_op *op) { return op->operand[0].tensor.shape.extent[0] * sample_ns; }
+
+static cvy_quality like(const cvy_op *op)
 {
     bool few = op->operand[0].tensor.shape.extent[0] < 512;
     return dislikes_few && few ? CVY_QUALITY_SLOW : CVY_QUALITY_FAST;
 }
-
-static cvy_status sleeper_create(const cvy_op *op, cvy_kernel **kernel_out)
-{
-    cvy_kernel *kernel = cvy_calloc(1, sizeof *kernel);
-    assert_non_null(kernel);
-    *kernel = (cvy_kernel){.backend = &sleeper, .op = *op};
-    *kernel_out = kernel;
-    kernels++;
-    return CVY_OK;
-}
-
-static size_t sleeper_scratch_bytes(const cvy_kernel *kernel) { return (void)kernel, 0; }
-
-static const char *sleeper_algorithm(const cvy_kernel *kernel) { return (void)kernel, "sleep"; }
-
-static cvy_status sleeper_run(cvy_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
-{
-    (void)operand, (void)scratch, (void)run;
-    int64_t n = kernel->op.operand[0].tensor.shape.extent[0];
-    struct timespec wait = {.tv_nsec = n * sample_ns};
-    runs++;
-    samples += n;
-    nanosleep(&wait, NULL);
-    return CVY_OK;
-}
-
-static void sleeper_destroy(cvy_kernel *kernel) { cvy_free(kernel); }
-
-const cvy_backend sleeper = {
-    .name = "sleeper",
-    .quality = sleeper_quality,
-    .create = sleeper_create,
-    .scratch_bytes = sleeper_scratch_bytes,
-    .algorithm = sleeper_algorithm,
-    .run = sleeper_run,
-    .destroy = sleeper_destroy,
-};
 
 static const cvy_backend_chain chain = {.count = 1, .backend = {&sleeper}};
 
@@ -95,11 +54,13 @@ static cvy_op make_product(int64_t n)
 }
 
 /* Two runs at least after one that warms up; no more once they took 10 ms together. */
-static cvy_stopwatch make_stopwatch(long a_sample_ns)
+static cvy_stopwatch make_stopwatch(int64_t a_sample_ns)
 {
     sample_ns = a_sample_ns;
-    runs = kernels = 0;
-    samples = 0;
+    sleeper_state.quality = like;
+    sleeper_state.sleep_ns = sleep_by_sample;
+    sleeper_state.runs = sleeper_state.kernels = 0;
+    sleeper_state.samples = 0;
     return (cvy_stopwatch){.chain = &chain, .effort = CVY_MEASURE_QUICK};
 }
 
@@ -117,10 +78,10 @@ static void test_a_long_run_that_warms_up_counts(void **state)
     cvy_op op = make_convolution(BATCH), few = make_convolution(1);
     cvy_stopwatch stopwatch = make_stopwatch(40000);
     assert_true(measure(&stopwatch, &op, 0.0) >= 0.04);
-    assert_int_equal(runs, 2);
-    runs = 0;
+    assert_int_equal(sleeper_state.runs, 2);
+    sleeper_state.runs = 0;
     (void)measure(&stopwatch, &few, 0.0);
-    assert_true(runs >= 3);
+    assert_true(sleeper_state.runs >= 3);
     cvy_stopwatch_clear(&stopwatch);
 }
 
@@ -131,8 +92,8 @@ static void test_what_is_near_is_measured_out(void **state)
     cvy_op op = make_convolution(BATCH);
     cvy_stopwatch stopwatch = make_stopwatch(40000);
     assert_true(measure(&stopwatch, &op, 60.0) >= 0.04);
-    assert_true(samples >= 2 * BATCH);
-    assert_int_equal(kernels, 2);
+    assert_true(sleeper_state.samples >= 2 * BATCH);
+    assert_int_equal(sleeper_state.kernels, 2);
     cvy_stopwatch_clear(&stopwatch);
 }
 
@@ -144,10 +105,10 @@ static void test_what_loses_by_a_few_samples_is_given_up(void **state)
     cvy_stopwatch stopwatch = make_stopwatch(400000);
     double seconds = measure(&stopwatch, &op, 0.025);
     assert_true(seconds >= 0.4);
-    assert_true(samples < BATCH);
-    int before = runs;
+    assert_true(sleeper_state.samples < BATCH);
+    int before = sleeper_state.runs;
     assert_true(measure(&stopwatch, &op, 0.025) == seconds); /* known: it is not run again */
-    assert_int_equal(runs, before);
+    assert_int_equal(sleeper_state.runs, before);
     cvy_stopwatch_clear(&stopwatch);
 }
 
@@ -160,8 +121,8 @@ static void test_a_trial_that_is_run_otherwise_is_none(void **state)
     dislikes_few = true;
     assert_true(measure(&stopwatch, &op, 0.025) >= 0.4);
     dislikes_few = false;
-    assert_int_equal(runs, 1);
-    assert_int_equal(samples, BATCH);
+    assert_int_equal(sleeper_state.runs, 1);
+    assert_int_equal(sleeper_state.samples, BATCH);
     cvy_stopwatch_clear(&stopwatch);
 }
 
@@ -172,8 +133,8 @@ static void test_what_has_no_trial_is_run_once(void **state)
     cvy_op op = make_product(64);
     cvy_stopwatch stopwatch = make_stopwatch(5000000);
     assert_true(measure(&stopwatch, &op, 0.025) >= 0.3);
-    assert_int_equal(runs, 1);
-    assert_int_equal(samples, 64);
+    assert_int_equal(sleeper_state.runs, 1);
+    assert_int_equal(sleeper_state.samples, 64);
     cvy_stopwatch_clear(&stopwatch);
 }
 
@@ -184,8 +145,8 @@ static void test_short_rivals_end_nothing(void **state)
     cvy_op op = make_convolution(BATCH);
     cvy_stopwatch stopwatch = make_stopwatch(40000);
     (void)measure(&stopwatch, &op, 0.5 * CVY_STOPWATCH_LONG_S);
-    assert_int_equal(runs, 2);
-    assert_int_equal(samples, 2 * BATCH);
+    assert_int_equal(sleeper_state.runs, 2);
+    assert_int_equal(sleeper_state.samples, 2 * BATCH);
     cvy_stopwatch_clear(&stopwatch);
 }
 

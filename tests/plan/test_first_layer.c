@@ -7,20 +7,19 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/memory.h"
 #include "plan/plan.h"
+#include "sleeper.h"
 
 /*
- * A backend that computes nothing, in a time of its own: convolutions alone, whatever their formats. One that takes the
- * batch (one channel) in blocks sleeps for blocked_ns, each other one for other_ns.
+ * The sleeper has convolutions alone, whatever their formats. One that takes the batch (one channel) in blocks sleeps
+ * for blocked_ns, each other one for other_ns.
  */
-static long blocked_ns, other_ns;
-extern const cvy_backend sleeper;
+static int64_t blocked_ns, other_ns;
 
 static bool takes_batch_in_blocks(const cvy_op *op)
 {
@@ -28,48 +27,14 @@ static bool takes_batch_in_blocks(const cvy_op *op)
     return x && x->tensor.shape.extent[1] == 1 && x->tensor.format == CVY_FORMAT_C8;
 }
 
-static cvy_quality sleeper_quality(const cvy_op *op)
+static cvy_quality judge(const cvy_op *op)
 {
     return op->kind != CVY_OP_CONVOLUTION ? CVY_QUALITY_NONE
            : takes_batch_in_blocks(op)    ? CVY_QUALITY_GEMM
                                           : CVY_QUALITY_FAST;
 }
 
-static cvy_status sleeper_create(const cvy_op *op, cvy_kernel **kernel_out)
-{
-    if (op->kind != CVY_OP_CONVOLUTION) {
-        return cvy_fail(CVY_ERR_UNSUPPORTED, "sleeper: convolutions alone");
-    }
-    cvy_kernel *kernel = cvy_calloc(1, sizeof *kernel);
-    assert_non_null(kernel);
-    *kernel = (cvy_kernel){.backend = &sleeper, .op = *op};
-    *kernel_out = kernel;
-    return CVY_OK;
-}
-
-static size_t sleeper_scratch_bytes(const cvy_kernel *kernel) { return (void)kernel, 0; }
-
-static const char *sleeper_algorithm(const cvy_kernel *kernel) { return (void)kernel, "sleep"; }
-
-static cvy_status sleeper_run(cvy_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
-{
-    (void)operand, (void)scratch, (void)run;
-    struct timespec wait = {.tv_nsec = takes_batch_in_blocks(&kernel->op) ? blocked_ns : other_ns};
-    nanosleep(&wait, NULL);
-    return CVY_OK;
-}
-
-static void sleeper_destroy(cvy_kernel *kernel) { cvy_free(kernel); }
-
-const cvy_backend sleeper = {
-    .name = "sleeper",
-    .quality = sleeper_quality,
-    .create = sleeper_create,
-    .scratch_bytes = sleeper_scratch_bytes,
-    .algorithm = sleeper_algorithm,
-    .run = sleeper_run,
-    .destroy = sleeper_destroy,
-};
+static int64_t sleep_by_blocks(const cvy_op *op) { return takes_batch_in_blocks(op) ? blocked_ns : other_ns; }
 
 static void require(cvy_status status)
 {
@@ -81,6 +46,8 @@ static void require(cvy_status status)
 static cvy_plan_options make_options(void)
 {
     cvy_plan_options options = {.batch = 2, .dtype = CVY_F32, .training = true, .block = 8};
+    sleeper_state.quality = judge;
+    sleeper_state.sleep_ns = sleep_by_blocks;
     require(cvy_backend_chain_find("ref", &options.backends));
     options.backends.backend[1] = options.backends.backend[0];
     options.backends.backend[0] = &sleeper;
@@ -89,7 +56,7 @@ static cvy_plan_options make_options(void)
 }
 
 /* Two convolutions, two passes each, and a gradient of data; what the clock chooses, planned: the first's formats. */
-static cvy_layer_formats plan_by_clock(long blocked, long other)
+static cvy_layer_formats plan_by_clock(int64_t blocked, int64_t other)
 {
     cvy_model *model = NULL;
     cvy_plan *plan = NULL;

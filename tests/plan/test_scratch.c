@@ -8,11 +8,9 @@
 
 #include "base/memory.h"
 #include "plan/plan.h"
+#include "sleeper.h"
 
-/* A backend that has nothing but 3x3 windows of stride 1 by Winograd's algorithm, and wants some MiB by the pass. */
-static int created;
-extern const cvy_backend tiler;
-
+/* The sleeper has nothing but 3x3 windows of stride 1 by Winograd's algorithm, and wants some MiB by the pass. */
 static bool is_taken(const cvy_op *op)
 {
     const cvy_window *window = &op->params.window.window;
@@ -22,47 +20,20 @@ static bool is_taken(const cvy_op *op)
 
 static int64_t want(const cvy_op *op) { return (int64_t)(1 + op->pass) << 20; }
 
-static cvy_quality tiler_quality(const cvy_op *op)
+static cvy_quality judge(const cvy_op *op)
 {
     return is_taken(op) && cvy_op_by_winograd(op) ? CVY_QUALITY_FAST : CVY_QUALITY_NONE;
 }
 
-static cvy_status tiler_create(const cvy_op *op, cvy_kernel **kernel_out)
+static const cvy_backend_chain tilers = {.count = 1, .backend = {&sleeper}};
+
+static int set_up(void **state)
 {
-    assert_int_equal(tiler_quality(op), CVY_QUALITY_FAST);
-    cvy_kernel *kernel = cvy_calloc(1, sizeof *kernel);
-    if (!kernel) {
-        return CVY_ERR_MEMORY;
-    }
-    *kernel = (cvy_kernel){.backend = &tiler, .op = *op};
-    *kernel_out = kernel;
-    created++;
-    return CVY_OK;
+    (void)state;
+    sleeper_state.quality = judge;
+    sleeper_state.scratch_bytes = want;
+    return 0;
 }
-
-static size_t tiler_scratch_bytes(const cvy_kernel *kernel) { return (size_t)want(&kernel->op); }
-
-static const char *tiler_algorithm(const cvy_kernel *kernel) { return (void)kernel, "tiles"; }
-
-static cvy_status tiler_run(cvy_kernel *kernel, void *const *operand, void *scratch, const cvy_run *run)
-{
-    (void)kernel, (void)operand, (void)scratch, (void)run;
-    return CVY_OK;
-}
-
-static void tiler_destroy(cvy_kernel *kernel) { cvy_free(kernel); }
-
-const cvy_backend tiler = {
-    .name = "tiler",
-    .quality = tiler_quality,
-    .create = tiler_create,
-    .scratch_bytes = tiler_scratch_bytes,
-    .algorithm = tiler_algorithm,
-    .run = tiler_run,
-    .destroy = tiler_destroy,
-};
-
-static const cvy_backend_chain tilers = {.count = 1, .backend = {&tiler}};
 
 static cvy_plan *plan_by_rule(const cvy_model *model, cvy_scratch_book *book)
 {
@@ -127,14 +98,14 @@ static void test_each_kernel_is_asked_once(void **state)
     cvy_scratch_book *book = NULL;
     assert_int_equal(cvy_model_open("resnet18:size=64", &model), CVY_OK);
     assert_int_equal(cvy_scratch_book_create(&tilers, &book), CVY_OK);
-    created = 0;
+    sleeper_state.kernels = 0;
     cvy_plan *plan = plan_by_rule(model, book);
     cvy_plan_destroy(&plan);
-    int first = created;
+    int first = sleeper_state.kernels;
     assert_in_range(first, 4, 3 * 13 - 1); /* layers of a stage are alike */
     plan = plan_by_rule(model, book);
     cvy_plan_destroy(&plan);
-    assert_int_equal(created, first);
+    assert_int_equal(sleeper_state.kernels, first);
     cvy_scratch_book_destroy(&book);
     cvy_model_destroy(&model);
 }
@@ -171,5 +142,5 @@ int main(void)
         cmocka_unit_test(test_each_kernel_is_asked_once),
         cmocka_unit_test(test_exhausted_memory_is_told),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, set_up, NULL);
 }
