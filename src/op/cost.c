@@ -11,27 +11,21 @@ static double count_elements(const cvy_op *op, cvy_role role)
     return operand ? (double)cvy_shape_elements(&operand->tensor.shape) : 0.0;
 }
 
-static const cvy_operand *find_either(const cvy_op *op, cvy_role first, cvy_role second)
-{
-    const cvy_operand *operand = cvy_op_find(op, first);
-    return operand ? operand : cvy_op_find(op, second);
-}
-
 /*
  * 2 n f od oh ow (c/g) kd kh kw = 2 |w| |y| / f, and an addition an element of y for the bias. A transposed convolution
  * has the positions of its window in x: 2 |w| |x| / c.
  */
 static double count_products(const cvy_op *op)
 {
-    const cvy_operand *output = find_either(op, CVY_ROLE_Y, CVY_ROLE_DY);
-    const cvy_operand *weights = find_either(op, CVY_ROLE_W, CVY_ROLE_DW);
+    const cvy_operand *output = cvy_op_find_either(op, CVY_ROLE_Y, CVY_ROLE_DY);
+    const cvy_operand *weights = cvy_op_find_either(op, CVY_ROLE_W, CVY_ROLE_DW);
     const cvy_operand *swept = output;
     if (op->kind == CVY_OP_TRANSPOSED_CONVOLUTION) {
-        swept = find_either(op, CVY_ROLE_X, CVY_ROLE_DX);
+        swept = cvy_op_find_either(op, CVY_ROLE_X, CVY_ROLE_DX);
     }
     double products = (double)cvy_shape_elements(&weights->tensor.shape) *
                       (double)cvy_shape_elements(&swept->tensor.shape) / (double)swept->tensor.shape.extent[1];
-    bool biased = find_either(op, CVY_ROLE_B, CVY_ROLE_DB) != NULL;
+    bool biased = cvy_op_find_either(op, CVY_ROLE_B, CVY_ROLE_DB) != NULL;
     return 2.0 * products + (biased ? (double)cvy_shape_elements(&output->tensor.shape) : 0.0);
 }
 
@@ -86,7 +80,7 @@ static double count_relu(const cvy_op *op)
     if (op->relu && op->kind == CVY_OP_BATCH_NORM && cvy_op_find(op, CVY_ROLE_DY)) {
         return (op->pass == CVY_PASS_BACKWARD ? 6.0 : 3.0) * count_elements(op, CVY_ROLE_DY);
     }
-    const cvy_operand *masked = op->relu ? find_either(op, CVY_ROLE_Y, CVY_ROLE_DX) : NULL;
+    const cvy_operand *masked = op->relu ? cvy_op_find_either(op, CVY_ROLE_Y, CVY_ROLE_DX) : NULL;
     return (masked ? (double)cvy_shape_elements(&masked->tensor.shape) : 0.0) + count_elements(op, CVY_ROLE_DY1);
 }
 

@@ -383,6 +383,12 @@ int cvy_op_index(const cvy_op *op, cvy_role role)
     return -1;
 }
 
+int cvy_op_index_either(const cvy_op *op, cvy_role role, cvy_role other)
+{
+    int i = cvy_op_index(op, role);
+    return i < 0 ? cvy_op_index(op, other) : i;
+}
+
 const cvy_operand *cvy_op_find(const cvy_op *op, cvy_role role)
 {
     int i = cvy_op_index(op, role);
@@ -391,8 +397,8 @@ const cvy_operand *cvy_op_find(const cvy_op *op, cvy_role role)
 
 const cvy_operand *cvy_op_find_either(const cvy_op *op, cvy_role role, cvy_role other)
 {
-    const cvy_operand *operand = cvy_op_find(op, role);
-    return operand ? operand : cvy_op_find(op, other);
+    int i = cvy_op_index_either(op, role, other);
+    return i < 0 ? NULL : &op->operand[i];
 }
 
 cvy_status cvy_op_add(cvy_op *op, cvy_role role, const cvy_tensor *tensor)

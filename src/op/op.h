@@ -402,6 +402,9 @@ const cvy_operand *cvy_op_find_either(const cvy_op *op, cvy_role role, cvy_role 
 /** The position of a role among the operands; -1 where the op has none. */
 int cvy_op_index(const cvy_op *op, cvy_role role);
 
+/** The position of a role, or else of another, as cvy_op_find_either() finds it; -1 without both. */
+int cvy_op_index_either(const cvy_op *op, cvy_role role, cvy_role other);
+
 /**
  * Append an operand; the access comes from the signature.
  *

@@ -19,8 +19,7 @@ enum {
 
 static const cvy_tensor *find_either(const cvy_op *op, cvy_role value, cvy_role gradient)
 {
-    const cvy_operand *operand = cvy_op_find(op, value);
-    return &(operand ? operand : cvy_op_find(op, gradient))->tensor;
+    return &cvy_op_find_either(op, value, gradient)->tensor;
 }
 
 /* Channels of x, and of the weights of a tap, lie side by side: a vector of them times a vector of weights. */

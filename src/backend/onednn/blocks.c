@@ -19,15 +19,9 @@ bool cvy_onednn_blocks_hold(const cvy_tensor *tensor, const cvy_tensor *whole, c
     return cvy_tensor_format_fits(&one) && cvy_tensor_elements(&one) == cvy_tensor_elements(&other);
 }
 
-static int find_either(const cvy_op *op, cvy_role role, cvy_role gradient)
-{
-    int i = cvy_op_index(op, role);
-    return i >= 0 ? i : cvy_op_index(op, gradient);
-}
-
 bool cvy_onednn_blocks_fill(const cvy_op *op, int free, cvy_op *whole_out)
 {
-    int x = find_either(op, CVY_ROLE_X, CVY_ROLE_DX), w = find_either(op, CVY_ROLE_W, CVY_ROLE_DW);
+    int x = cvy_op_index_either(op, CVY_ROLE_X, CVY_ROLE_DX), w = cvy_op_index_either(op, CVY_ROLE_W, CVY_ROLE_DW);
     if (op->kind != CVY_OP_CONVOLUTION || op->params.window.groups != 1 || x < 0 || w < 0 || x == free ||
         !cvy_tensor_format_fits(&op->operand[x].tensor)) {
         return false;
