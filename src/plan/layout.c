@@ -146,13 +146,22 @@ static int list_formats(const question *q, cvy_format format[3])
     return 3;
 }
 
-/* Whether a layer is to take the batch in blocks: a first one, in the layout that is for it. */
-static bool blocks_batch(const question *q) { return find_layout(q) == CVY_LAYOUT_BLOCKED_INPUT && !q->needs_dx; }
+/*
+ * Whether a layer is to take the batch in blocks: a first one, in the layout that is for it, or of volumes. Kernels for
+ * few channels as they lie are made for images; of volumes some pass goes through a copy for a product, which takes
+ * longer than zeros for the channels that a block lacks, and Winograd's algorithm takes blocks alone.
+ */
+static bool blocks_batch(const question *q)
+{
+    bool volume = q->layer->output.dims == 5;
+    cvy_layout_choice layout = find_layout(q);
+    return !q->needs_dx && (layout == CVY_LAYOUT_BLOCKED_INPUT || (layout == CVY_LAYOUT_AUTO && volume));
+}
 
 /*
  * Pairs (format of x, format of y) worth asking about, best first: those that leave x as it is, and of them the one
  * that changes nothing, before those that reorder it. Blocks are not for an image of few channels, whose padding would
- * be most of it, but where a layout asks for them.
+ * be most of it, but where a layout asks for them; a volume goes into them first.
  */
 static int list_candidates(const question *q, cvy_format current, cvy_layer_formats candidate[MAX_CANDIDATES])
 {

@@ -1,6 +1,6 @@
 /*
- * Laws of the first layer's input: by rule a batch of few channels does not go into blocks; by the clock it does where
- * that is faster; and what was decided is read back from a saved plan.
+ * Laws of the first layer's input: by rule images of few channels do not go into blocks, and volumes do; by the clock
+ * what is faster; and what was decided is read back from a saved plan.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,24 +88,86 @@ static void test_the_clock_puts_the_batch_into_blocks_where_that_is_faster(void 
     assert_int_not_equal(slower.input, CVY_FORMAT_C8);
 }
 
-/* The rule leaves a batch of 1, 3 or 4 channels out of blocks, whatever is measured elsewhere; others are as ever. */
-static void test_the_rule_leaves_a_narrow_batch_as_it_is(void **state)
+static cvy_format plan_first_input(const char *name, const cvy_plan_options *options)
+{
+    cvy_model *model = NULL;
+    cvy_plan *plan = NULL;
+    require(cvy_model_open(name, &model));
+    require(cvy_plan_create(model, options, &plan));
+    cvy_format format = plan->formats[1].input;
+    cvy_plan_destroy(&plan);
+    cvy_model_destroy(&model);
+    return format;
+}
+
+/* The rule leaves images of 1 or 3 channels out of blocks, whatever is measured elsewhere; others are as ever. */
+static void test_the_rule_leaves_a_narrow_image_as_it_is(void **state)
 {
     (void)state;
-    static const char *const models[] = {"lenet5", "resnet18:size=64", "cosmoflow:size=32"};
-    for (int i = 0; i < 6; i++) {
-        cvy_model *model = NULL;
-        cvy_plan *plan = NULL;
+    static const char *const models[] = {"lenet5", "resnet18:size=64"};
+    for (int i = 0; i < 4; i++) {
         cvy_plan_options options = make_options();
-        require(cvy_model_open(models[i / 2], &model));
         if (i % 2) {
             require(cvy_backend_chain_find(NULL, &options.backends));
         }
-        require(cvy_plan_create(model, &options, &plan));
-        assert_int_not_equal(plan->formats[1].input, CVY_FORMAT_C8);
-        cvy_plan_destroy(&plan);
-        cvy_model_destroy(&model);
+        assert_int_not_equal(plan_first_input(models[i / 2], &options), CVY_FORMAT_C8);
     }
+}
+
+/*
+ * Volumes go into blocks, however few their channels: by kernels, and without any by the machine's block; never where a
+ * layout says otherwise, or where there are plain loops alone.
+ */
+static void test_the_rule_puts_volumes_into_blocks(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"cosmoflow:size=32", "cosmoflow:size=32,channels=1", "unet3d:size=32"};
+    for (int i = 0; i < 3; i++) {
+        cvy_plan_options options = make_options();
+        assert_int_equal(plan_first_input(models[i], &options), CVY_FORMAT_C8);
+        options.backends.count = 0;
+        assert_int_equal(plan_first_input(models[i], &options), CVY_FORMAT_C8);
+        options.block = 16;
+        assert_int_equal(plan_first_input(models[i], &options), CVY_FORMAT_C16);
+        options.layout = CVY_LAYOUT_CHANNELS_LAST;
+        assert_int_equal(plan_first_input(models[i], &options), CVY_FORMAT_PLAIN);
+        options.layout = CVY_LAYOUT_PLAIN;
+        assert_int_equal(plan_first_input(models[i], &options), CVY_FORMAT_PLAIN);
+        options.layout = CVY_LAYOUT_AUTO;
+        require(cvy_backend_chain_find("ref", &options.backends));
+        assert_int_equal(plan_first_input(models[i], &options), CVY_FORMAT_PLAIN);
+    }
+}
+
+/*
+ * 2 samples of 4 channels of 32^3 in blocks of 8 are 2 * 8 * 32^3 * 4 = 2 MiB: a buffer beside the batch as it comes,
+ * from the first layer's forward to its gradient of weights.
+ */
+static void test_the_batch_in_blocks_counts_as_memory(void **state)
+{
+    (void)state;
+    cvy_model *model = NULL;
+    cvy_plan *plan = NULL;
+    cvy_plan_options options = make_options();
+    options.backends.count = 0;
+    require(cvy_model_open("cosmoflow:size=32", &model));
+    require(cvy_plan_create(model, &options, &plan));
+    const cvy_schedule *s = &plan->schedule[CVY_SCHEDULE_TRAIN];
+    int found = 0;
+    for (int i = 0; i < s->steps; i++) {
+        const cvy_step *step = &s->step[i];
+        bool first = step->op >= 0 && s->op[step->op].kind == CVY_OP_CONVOLUTION && step->layer == 1;
+        int x = first ? cvy_op_index(&s->op[step->op], CVY_ROLE_X) : -1;
+        if (x >= 0) {
+            const cvy_buffer *buffer = &s->buffer[s->use[step->first_use + x].buffer];
+            assert_int_equal(buffer->bytes, 2 << 20);
+            assert_true(!buffer->persistent && buffer->first_step < i && buffer->last_step >= i);
+            found++;
+        }
+    }
+    assert_int_equal(found, 2); /* forward, and the gradient of weights */
+    cvy_plan_destroy(&plan);
+    cvy_model_destroy(&model);
 }
 
 /* Saved, the choice is the format of a layer's input like any other; read back, it makes the same reorder and steps. */
@@ -142,7 +204,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_clock_puts_the_batch_into_blocks_where_that_is_faster),
-        cmocka_unit_test(test_the_rule_leaves_a_narrow_batch_as_it_is),
+        cmocka_unit_test(test_the_rule_leaves_a_narrow_image_as_it_is),
+        cmocka_unit_test(test_the_rule_puts_volumes_into_blocks),
+        cmocka_unit_test(test_the_batch_in_blocks_counts_as_memory),
         cmocka_unit_test(test_a_saved_plan_keeps_the_batch_in_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
