@@ -5,10 +5,14 @@
  *
  * Each direction may save up while nothing is sent (a token bucket). An iteration begins with what the one before has
  * left, so it is laid out again until one leaves what it began with.
+ *
+ * Once a pipeline is full each further micro-batch takes as long as the one before: times are maxima of sums, whose
+ * growth becomes even. So of many thousands that are alike some are laid out, and the rest follow along a line.
  */
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/checked.h"
 #include "base/memory.h"
 #include "oracle/estimate_internal.h"
 
@@ -34,8 +38,11 @@ typedef struct layout {
     cvy_trace *trace;  /* takes what the stages do when; NULL: nobody asks */
 } layout;
 
-/* Micro-batches of all stages that are laid out, at most: a gigabyte. */
-enum { MOST_PAIRS = 4000000 };
+/*
+ * Micro-batches of all stages that are laid out: at most, a gigabyte; of many as few as an estimate that is one of
+ * hundreds may have, but enough to fill the pipeline several times.
+ */
+enum { MOST_PAIRS = 4000000, MANY_PAIRS = 32768, FILLS = 8 };
 
 /* Append what a stage computes, and note where it is and what it comes behind. */
 static void add_work(layout *l, int what, int stage, int micro_batch, double seconds)
@@ -253,25 +260,66 @@ static void fill_parts(const layout *l, double makespan_s, double free_s, cvy_es
     estimate->steps = slowest->plan->schedule[CVY_SCHEDULE_TRAIN].steps;
 }
 
+/* Of an iteration: as long as it takes, and as it would if what passes were free. */
+typedef struct makespans {
+    double real_s, free_s;
+} makespans;
+
+/* Lay out an iteration of so many micro-batches as large as the first, and others. */
+static cvy_status measure(layout *l, cvy_simulator *simulator, int64_t larger, int64_t smaller, makespans *made_out)
+{
+    l->larger = (int)larger;
+    l->micro_batches = (int)(larger + smaller);
+    CVY_TRY(lay_out_settled(l, simulator, &made_out->real_s));
+    return lay_out(l, simulator, true, &made_out->free_s);
+}
+
+/*
+ * Of many micro-batches as many as their k-th part and twice that many are laid out, with what k leaves over; the
+ * difference is what each further part takes. Both sizes go by parts alike: where two compete for what is slowest, they
+ * do so along a line.
+ */
+static cvy_status measure_all(layout *l, const cvy_pricing *pricing, int64_t k, makespans *made_out)
+{
+    cvy_simulator *simulator = pricing->oracle->simulator;
+    int64_t larger = pricing->larger, smaller = pricing->micro_batches - larger;
+    makespans one, two;
+    if (k == 1) {
+        return measure(l, simulator, larger, smaller, made_out);
+    }
+    CVY_TRY(measure(l, simulator, larger / k + larger % k, smaller / k + smaller % k, &one));
+    CVY_TRY(measure(l, simulator, 2 * (larger / k) + larger % k, 2 * (smaller / k) + smaller % k, &two));
+    made_out->real_s = two.real_s + (double)(k - 2) * (two.real_s - one.real_s);
+    made_out->free_s = two.free_s + (double)(k - 2) * (two.free_s - one.free_s);
+    return CVY_OK;
+}
+
+/* Parts that micro-batches go in, two of which are laid out; 1: all are. Whoever traces them wants all. */
+static int64_t count_parts(const layout *l, int64_t micro_batches)
+{
+    int64_t most = cvy_max_i64(MANY_PAIRS / l->stages, (int64_t)FILLS * l->stages);
+    return l->trace || micro_batches <= most ? 1 : cvy_ceil_div(2 * micro_batches, most);
+}
+
 cvy_status cvy_price_pipeline(const cvy_pricing *pricing, const cvy_priced_rank *stages, cvy_estimate *estimate)
 {
     layout l = {.stage = stages,
                 .stages = pricing->stages,
-                .micro_batches = (int)pricing->micro_batches,
-                .larger = (int)pricing->larger,
                 .order = pricing->question->strategy.pipeline,
                 .meets = pricing->oracle->machine->device.kind == CVY_DEVICE_CPU, /* Convoy's own runs */
                 .bucket_s = cvy_machine_bucket(pricing->oracle->machine),
                 .trace = pricing->trace};
-    double makespan_s = 0.0, free_s = 0.0;
-    CVY_REQUIRE(pricing->micro_batches <= MOST_PAIRS / pricing->stages, CVY_ERR_INFEASIBLE,
+    makespans made;
+    int64_t k = count_parts(&l, pricing->micro_batches);
+    int64_t laid_out = k == 1 ? pricing->micro_batches : 2 * (pricing->micro_batches / k + k);
+    CVY_REQUIRE(laid_out <= MOST_PAIRS / pricing->stages, CVY_ERR_INFEASIBLE,
                 "%" PRId64 " micro-batches in %d stages are too many to simulate", pricing->micro_batches,
                 pricing->stages);
+    l.micro_batches = (int)laid_out; /* at most */
     cvy_status status = start_layout(&l);
     CVY_TRY_GOTO(status, done, status);
-    CVY_TRY_GOTO(status, done, lay_out_settled(&l, pricing->oracle->simulator, &makespan_s));
-    CVY_TRY_GOTO(status, done, lay_out(&l, pricing->oracle->simulator, true, &free_s));
-    fill_parts(&l, makespan_s, free_s, estimate);
+    CVY_TRY_GOTO(status, done, measure_all(&l, pricing, k, &made));
+    fill_parts(&l, made.real_s, made.free_s, estimate);
 done:
     clear_layout(&l);
     return status;

@@ -26,6 +26,7 @@ typedef struct neighbour {
 typedef struct tracker {
     cvy_schedule *s;
     history *of;
+    int *waiter[2]; /* of each step, by distance: the last one that waits for it, -1 */
     reader *reader;
     int readers;
     int *neighbours; /* head of the list of each root; NULL where there is one stream */
@@ -36,16 +37,13 @@ typedef struct tracker {
 static cvy_status add_dependency(tracker *t, int step, int on, int distance)
 {
     cvy_schedule *s = t->s;
-    cvy_step *at = &s->step[step];
-    for (int i = 0; i < at->dependencies; i++) {
-        const cvy_dependency *known = &s->dependency[at->first_dependency + i];
-        if (known->step == on && known->distance == distance) {
-            return CVY_OK;
-        }
+    if (t->waiter[distance][on] == step) {
+        return CVY_OK; /* it is known */
     }
     CVY_TRY(cvy_array_reserve(&s->dependency, s->dependencies, &s->dependency_capacity, sizeof *s->dependency));
     s->dependency[s->dependencies++] = (cvy_dependency){on, distance};
-    at->dependencies++;
+    s->step[step].dependencies++;
+    t->waiter[distance][on] = step;
     return CVY_OK;
 }
 
@@ -151,11 +149,16 @@ static cvy_status track_use(tracker *t, int step, const cvy_use *use)
 cvy_status cvy_schedule_derive_dependencies(cvy_schedule *s)
 {
     cvy_status status = CVY_ERR_MEMORY;
+    const size_t steps = (size_t)s->steps + 1;
     tracker t = {.s = s,
                  .of = cvy_calloc((size_t)s->buffers + 1, sizeof *t.of),
+                 .waiter = {cvy_calloc(steps, sizeof(int)), cvy_calloc(steps, sizeof(int))},
                  .reader = cvy_calloc((size_t)s->uses + 1, sizeof *t.reader)};
-    if (!t.of || !t.reader) {
+    if (!t.of || !t.waiter[0] || !t.waiter[1] || !t.reader) {
         goto done;
+    }
+    for (int i = 0; i < s->steps; i++) {
+        t.waiter[0][i] = t.waiter[1][i] = -1;
     }
     for (int i = 0; i < s->buffers; i++) {
         t.of[i] = (history){-1, -1, -1};
@@ -180,6 +183,8 @@ done:
     cvy_free(t.neighbours);
     cvy_free(t.neighbour);
     cvy_free(t.of);
+    cvy_free(t.waiter[0]);
+    cvy_free(t.waiter[1]);
     cvy_free(t.reader);
     return status;
 }

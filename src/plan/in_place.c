@@ -1,6 +1,6 @@
 /*
  * Outputs on inputs' memory. A step may write its output over an input that nobody reads after it, where its op allows
- * that. Buffers that share memory form a chain of aliases; its root has the memory, and lives as long as any of them.
+ * that: all of its memory, from where the root of its aliases begins. A root lives as long as any of them.
  */
 #include "base/memory.h"
 #include "plan/builder.h"
@@ -55,7 +55,7 @@ cvy_status cvy_schedule_place_in_place(cvy_schedule *s)
                 may_take_over(s, i, input, step->first_use + output, last)) {
                 int y = s->use[step->first_use + output].buffer;
                 int root = cvy_schedule_root(s, s->use[input].buffer);
-                s->buffer[y].alias_of = s->use[input].buffer;
+                s->buffer[y].alias_of = root; /* at once: sums of thousands of micro-batches are one chain */
                 s->use[step->first_use + output].in_place = true;
                 last[root] = last[y];
                 break;

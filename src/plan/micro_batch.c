@@ -62,8 +62,8 @@ void cvy_micro_batch_keep_statistics(cvy_builder *b)
     }
 }
 
-/* Let the statistics of a micro-batch join those of all before it, which lie where the first one's were. */
-static cvy_status merge(cvy_builder *b, int layer, int micro_batch)
+/* Let the statistics of a micro-batch join those of all before it, of @p merged values, where the first one's were. */
+static cvy_status merge(cvy_builder *b, int layer, int micro_batch, int64_t merged)
 {
     const int *all = find_statistics(b, 0, layer);
     const int *more = find_statistics(b, micro_batch, layer);
@@ -72,11 +72,8 @@ static cvy_status merge(cvy_builder *b, int layer, int micro_batch)
                                      CVY_ROLE_RUNNING_VARIANCE};
     cvy_op op = {0};
     cvy_build_local_op(b, layer, CVY_PASS_MERGE, &op);
-    op.params.norm.merged = 0;
-    for (int i = 0; i < micro_batch; i++) {
-        op.params.norm.merged += cvy_norm_count(b, layer, i);
-    }
-    op.params.norm.count = op.params.norm.merged + cvy_norm_count(b, layer, micro_batch);
+    op.params.norm.merged = merged;
+    op.params.norm.count = merged + cvy_norm_count(b, layer, micro_batch);
     for (int i = 0; i < 4; i++) {
         CVY_TRY(cvy_op_add(&op, role[i], &b->schedule->buffer[operand[i]].tensor));
     }
@@ -89,8 +86,10 @@ cvy_status cvy_micro_batch_merge_statistics(cvy_builder *b)
     for (int i = b->first_layer; i < b->end_layer; i++) {
         b->layer[i].saved[CVY_ROLE_MEAN] = find_statistics(b, 0, i)[0];
         b->layer[i].saved[CVY_ROLE_VARIANCE] = find_statistics(b, 0, i)[1];
+        int64_t merged = 0;
         for (int k = 1; k < b->schedule->micro_batches && cvy_layer_kind_commits(b->model->layer[i].kind); k++) {
-            CVY_TRY(merge(b, i, k));
+            merged += cvy_norm_count(b, i, k - 1);
+            CVY_TRY(merge(b, i, k, merged));
         }
     }
     return CVY_OK;

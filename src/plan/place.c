@@ -79,29 +79,85 @@ typedef struct placed {
     int first_step, last_step;
 } placed;
 
-/* Put one buffer at the lowest free place; the @p count placed ones lie by rising offset, and it joins them. */
-static void place_one(cvy_schedule *s, int index, placed *all, int count)
+/* Those that lie in some stretch of the steps, by rising offset. */
+typedef struct stretch {
+    placed *item;
+    int count, capacity;
+    int at; /* of a search: the first that may be in the way */
+} stretch;
+
+/*
+ * Most schedules are one stretch. In one of thousands of micro-batches a buffer meets those of its own stretch, and
+ * those that live in several, not all others.
+ */
+enum { STRETCH = 4096 };
+
+typedef struct arena {
+    stretch *stretch; /* the last one is of what lives in several */
+    int lasting;      /* its index */
+} arena;
+
+static int find_stretch(int step) { return step / STRETCH; }
+
+/* Move on to the lowest place, not below @p offset, that is free in a stretch over a buffer's whole life. */
+static int64_t pass_by(const cvy_buffer *buffer, int64_t offset, stretch *part)
 {
-    cvy_buffer *buffer = &s->buffer[index];
-    const int first_step = buffer->first_step, last_step = buffer->last_step;
-    int64_t size = aligned_bytes(buffer);
-    int64_t offset = 0;
-    for (int i = 0; i < count; i++) {
-        if (first_step <= all[i].last_step && all[i].first_step <= last_step) {
-            if (all[i].offset - offset >= size) {
+    const int64_t size = aligned_bytes(buffer);
+    for (; part->at < part->count; part->at++) {
+        const placed *other = &part->item[part->at];
+        if (buffer->first_step <= other->last_step && other->first_step <= buffer->last_step) {
+            if (other->offset - offset >= size) {
                 break; /* it fits before this one */
             }
-            offset = cvy_max_i64(offset, all[i].end);
+            offset = cvy_max_i64(offset, other->end);
         }
     }
-    buffer->offset = offset;
-    s->memory.transient_bytes = cvy_max_i64(s->memory.transient_bytes, offset + size);
-    int at = count; /* behind all that begin no later */
-    while (at > 0 && all[at - 1].offset > offset) {
+    return offset;
+}
+
+/* The lowest place that is free in all stretches that a buffer lives in. */
+static int64_t find_offset(const cvy_buffer *buffer, arena *places)
+{
+    const int first = find_stretch(buffer->first_step), last = find_stretch(buffer->last_step);
+    stretch *lasting = &places->stretch[places->lasting];
+    int64_t offset = 0, before;
+    lasting->at = 0;
+    for (int k = first; k <= last; k++) {
+        places->stretch[k].at = 0;
+    }
+    do {
+        before = offset;
+        offset = pass_by(buffer, offset, lasting);
+        for (int k = first; k <= last; k++) {
+            offset = pass_by(buffer, offset, &places->stretch[k]);
+        }
+    } while (offset > before);
+    return offset;
+}
+
+/* Behind all that begin no later. */
+static cvy_status insert(stretch *part, const placed *item)
+{
+    CVY_TRY(cvy_array_reserve(&part->item, part->count, &part->capacity, sizeof *part->item));
+    int at = part->count;
+    while (at > 0 && part->item[at - 1].offset > item->offset) {
         at--;
     }
-    memmove(&all[at + 1], &all[at], (size_t)(count - at) * sizeof *all);
-    all[at] = (placed){offset, offset + size, first_step, last_step};
+    memmove(&part->item[at + 1], &part->item[at], (size_t)(part->count - at) * sizeof *part->item);
+    part->item[at] = *item;
+    part->count++;
+    return CVY_OK;
+}
+
+static cvy_status place_one(cvy_schedule *s, int index, arena *places)
+{
+    cvy_buffer *buffer = &s->buffer[index];
+    const int first = find_stretch(buffer->first_step), last = find_stretch(buffer->last_step);
+    buffer->offset = find_offset(buffer, places);
+    const placed item = {buffer->offset, buffer->offset + aligned_bytes(buffer), buffer->first_step,
+                         buffer->last_step};
+    s->memory.transient_bytes = cvy_max_i64(s->memory.transient_bytes, item.end);
+    return insert(&places->stretch[first == last ? first : places->lasting], &item);
 }
 
 static bool is_transient_root(const cvy_buffer *buffer)
@@ -109,14 +165,27 @@ static bool is_transient_root(const cvy_buffer *buffer)
     return !buffer->persistent && buffer->alias_of < 0 && buffer->last_step >= 0;
 }
 
+static cvy_status place_all(cvy_schedule *s, const int *order, int count)
+{
+    arena places = {.lasting = find_stretch(s->steps) + 1};
+    places.stretch = cvy_calloc((size_t)places.lasting + 1, sizeof *places.stretch);
+    cvy_status status = places.stretch ? CVY_OK : CVY_ERR_MEMORY;
+    for (int i = 0; i < count && status == CVY_OK; i++) {
+        status = place_one(s, order[i], &places);
+    }
+    for (int k = 0; places.stretch && k <= places.lasting; k++) {
+        cvy_free(places.stretch[k].item);
+    }
+    cvy_free(places.stretch);
+    return status;
+}
+
 static cvy_status place_transient(cvy_schedule *s)
 {
-    cvy_status status = CVY_ERR_MEMORY;
     int count = 0;
     int *order = cvy_calloc((size_t)s->buffers + 1, sizeof *order);
-    placed *all = cvy_calloc((size_t)s->buffers + 1, sizeof *all);
-    if (!order || !all) {
-        goto done;
+    if (!order) {
+        return CVY_ERR_MEMORY;
     }
     for (int i = 0; i < s->buffers; i++) {
         if (is_transient_root(&s->buffer[i])) {
@@ -124,13 +193,8 @@ static cvy_status place_transient(cvy_schedule *s)
         }
     }
     qsort_r(order, (size_t)count, sizeof *order, compare_sizes, s);
-    for (int i = 0; i < count; i++) {
-        place_one(s, order[i], all, i);
-    }
-    status = CVY_OK;
-done:
+    cvy_status status = place_all(s, order, count);
     cvy_free(order);
-    cvy_free(all);
     return status;
 }
 

@@ -49,6 +49,20 @@ static cvy_status reserve_schedule(const cvy_builder *b)
     return cvy_array_reserve(&s->buffer, 6 * parts, &s->buffer_capacity, sizeof *s->buffer);
 }
 
+/*
+ * Every step of every micro-batch is described, in a plan as in the run that it is for, where a step has 20 kB of
+ * kernel, too. This many layers make a million steps.
+ */
+static cvy_status check_length(const cvy_builder *b)
+{
+    enum { MOST_LAYERS = 1 << 18 };
+    int64_t layers = b->end_layer - b->first_layer, most = MOST_LAYERS / cvy_max_i64(layers, 1);
+    CVY_REQUIRE(b->schedule->micro_batches <= cvy_max_i64(most, 1), CVY_ERR_INFEASIBLE,
+                "%d micro-batches of %lld layers are more steps than a run can hold, expected at most %lld of them",
+                b->schedule->micro_batches, (long long)layers, (long long)most);
+    return CVY_OK;
+}
+
 static cvy_status start_builder(cvy_builder *b)
 {
     size_t layers = (size_t)b->model->layers;
@@ -144,6 +158,7 @@ static cvy_status build_schedule(cvy_plan *plan, cvy_schedule_kind kind, int64_t
     b.seat.batch = batch;
     find_stage(&b);
     b.seat.samples = (cvy_interval){s->samples.begin, s->samples.begin + s->batch};
+    CVY_TRY(check_length(&b));
     cvy_status status = start_builder(&b);
     CVY_TRY_GOTO(status, done, status);
     CVY_TRY_GOTO(status, done, reserve_schedule(&b));

@@ -162,6 +162,10 @@ says 2 "sample=4 is 4 ranks, expected 8" "$convoy" plan lenet5 --machine abci --
 says 2 "--micro-batches goes with a --strategy" "$convoy" plan lenet5 --machine abci --micro-batches 2
 says 2 "--norm-axes: found 'hight'" "$convoy" plan lenet5 --machine abci --norm-axes hight
 says 2 "has no rate at bf16" "$convoy" plan lenet5 --machine k80 --ranks 1 --precision bf16
+says 4 "more steps than a run can hold" "$convoy" plan lenet5 --machine abci --strategy serial --batch 65536 \
+    --micro-batches 65536
+expect 0 timeout 60 "$convoy" plan resnet50 --machine abci --ranks 32 --strategy pipeline --batch 65536 \
+    --micro-batches 65536
 says 4 "needs a batch of at least 8" "$convoy" plan lenet5 --machine abci --ranks 8 --batch 4 --strategy data
 says 4 "cuts no layer" "$convoy" plan lenet5 --machine abci --strategy height=64 --batch 64
 printf 'schema: 1\nmodel: lenet5\n' >broken.yaml
