@@ -210,7 +210,7 @@ static const row rows[] = {
                       "by itself")}},
     {CLI_PLAN | CLI_RANKS_FOR | CLI_REPORT, {CHOICE("objective", plan.objective, cvy_objective_names, "WHAT", "What is "
                                                     "best: least time or memory or price of an iteration")}},
-    {PCS | TEBV, {TEXT("norm-axes", plan.norm_axes, "LIST", "Axes over which batch norms share their statistics, such "
+    {PCS | TEBV, {TEXT("norm-axes", plan.norm_axes, "AXES", "Axes over which batch norms share their statistics, such "
                       "as height,width, or none; where not given, those that share a sample")}},
     {PCS, {TEXT("bucket", plan.bucket, "SIZE", "Gradients that are exchanged at once, such as 25MB; where not given, "
                 "as the machine file says")}},
@@ -271,9 +271,9 @@ static const row rows[] = {
     {CLI_SLURM, {.letter = 'n', WHOLE("ranks", slurm.ranks, 1, CVY_MAX_RANKS, "Ranks over all nodes")}},
     {CLI_SLURM, {.letter = 't', WHOLE("threads", threads, 1, 4096, "Cores of a rank, each for a thread")}},
     {CLI_SLURM, {TEXT("time", slurm.time, "TIME", "Limit of the job, as sbatch takes it, such as 02:00:00")}},
-    {CLI_SLURM, {.letter = 'p', TEXT("partition", slurm.partition, "NAME", "Partition of the cluster")}},
-    {CLI_SLURM, {.letter = 'A', TEXT("account", slurm.account, "NAME", "Account that pays")}},
-    {CLI_SLURM, {.letter = 'J', TEXT("job-name", slurm.name, "NAME", "Name of the job; where not given, "
+    {CLI_SLURM, {.letter = 'p', TEXT("partition", slurm.partition, "WORD", "Partition of the cluster")}},
+    {CLI_SLURM, {.letter = 'A', TEXT("account", slurm.account, "WORD", "Account that pays")}},
+    {CLI_SLURM, {.letter = 'J', TEXT("job-name", slurm.name, "WORD", "Name of the job; where not given, "
                                      "convoy-COMMAND")}},
     {CLI_SLURM, {WHOLE("grace", slurm.grace, 1, 86400, "Seconds before the end at which a training is asked to save a "
                        "checkpoint and stop")}},

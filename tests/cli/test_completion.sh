@@ -55,6 +55,19 @@ offers "--batch" convoy model --ba
 offers "--batch-size" convoy model --batch-
 offers "--list" convoy model lenet5 --li
 
+# Every value of an option is offered, but for numbers, lists of them, and words that are the user's own.
+for command in $commands; do
+    [ "$command" = help ] && continue
+    "$convoy" "$command" --help | sed -n 's/^  \(-., \|    \)\(--[a-z0-9-]*\) \([^ ]\+\).*/\2 \3/p' | sort -u >values
+    while read -r option value; do
+        case $value in
+            N | N\[/rank\] | X | X\[,X...\] | N\|LIST | LIST | SIZE | PRICE | TIME | COMMAND | WORD) continue ;;
+        esac
+        [ -n "$(offered convoy "$command" "$option" "")" ] || fail "$command $option $value: nothing is offered"
+    done <values
+done
+rm values
+
 # Models, and their options one after the other.
 offers "lenet5" convoy model len
 offers "cifar10-quick" convoy model --batch 3 cif
@@ -80,6 +93,24 @@ HOME=$PWD/home offers "~/models" convoy model "~/"
 # Machines and strategies.
 offers "dgx1-p100 dgx1-v100" convoy plan lenet5 --machine dgx1
 offers "pipeline" convoy why lenet5 --strategy pi
+offers "serial spatial stage= sample=" convoy why lenet5 --strategy s
+offers "8,stage= 8,depth= 8,height= 8,width= 8,channel= 8,channel-cut= 8,micro-batches= 8,pipeline=" \
+    convoy why lenet5 --strategy sample = 8,
+offers "8,channel= 8,channel-cut=" convoy why lenet5 --strategy sample = 8,ch
+offers "filter" convoy why lenet5 --strategy channel,channel-cut = f
+offers "1f1b gpipe" convoy why lenet5 --strategy stage = 4,pipeline =
+offers "" convoy why lenet5 --strategy auto,
+offers "" convoy why lenet5 --strategy sample =
+offers "height,width" convoy plan lenet5 --norm-axes height,w
+offers "" convoy plan lenet5 --norm-axes height,h
+offers "batch= arithmetic= memory-bandwidth= link-bandwidth= link-latency= memory= precision=" \
+    convoy sweep lenet5 --vary ""
+offers "link-bandwidth= link-latency=" convoy report lenet5 --vary link
+offers "link-bandwidth=" convoy sweep lenet5 --vary = link-b
+offers "" convoy sweep lenet5 --vary link-bandwidth =
+offers "fp64 fp32 tf32 fp16 bf16" convoy sweep lenet5 --vary precision =
+offers "fp32,fp16" convoy sweep lenet5 --vary precision = fp32,fp1
+offers "fp32,fp64 fp32,tf32 fp32,fp16 fp32,bf16" convoy sweep lenet5 --vary precision = fp32,
 offers "fp64 fp32 tf32 fp16 bf16" convoy fits lenet5 --precision ""
 
 if "$convoy" train --help >/dev/null 2>&1; then

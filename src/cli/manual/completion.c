@@ -11,6 +11,8 @@
 #include "cli/manual/pages.h"
 #include "machine/machine.h"
 #include "model/model.h"
+#include "oracle/sweep_parameter.h"
+#include "plan/mesh.h"
 #if CVY_HAVE_TRAIN
 #include "data/data.h"
 #endif
@@ -57,6 +59,24 @@ static void add_backends(cvy_text *text)
     cvy_text_add(text, "_convoy_backends='");
     for (int i = 0; (backend = cvy_backend_get(i)); i++) {
         cvy_text_add(text, "%s%s", i ? " " : "", backend->name);
+    }
+    cvy_text_add(text, "'\n");
+}
+
+/* What a mesh has, what a study varies, and what products are made of. */
+static void add_words(cvy_text *text)
+{
+    cvy_text_add(text, "_convoy_axes=(");
+    for (int i = 0; i < CVY_AXES; i++) {
+        cvy_text_add(text, "%s%s", i ? " " : "", cvy_axis_name((cvy_axis)i));
+    }
+    cvy_text_add(text, ")\n_convoy_varied=(");
+    for (int i = 0; i < CVY_VARIED_COUNT; i++) {
+        cvy_text_add(text, "%s%s", i ? " " : "", cvy_varied_names[i]);
+    }
+    cvy_text_add(text, ")\n_convoy_precisions='");
+    for (int i = 0; i < CVY_PRECISION_COUNT; i++) {
+        cvy_text_add(text, "%s%s", i ? " " : "", cvy_precision_name((cvy_precision)i));
     }
     cvy_text_add(text, "'\n");
 }
@@ -216,6 +236,7 @@ void manual_add_completion(cvy_text *text)
     add_machines(text);
     add_backends(text);
     add_data(text);
+    add_words(text);
     cvy_text_add(text, "\n# What a command takes, and what stands after an option.\n");
     add_option_lists("_convoy_options", false, text);
     add_option_lists("_convoy_aliases", true, text);

@@ -70,6 +70,51 @@ _convoy_add_model() {
     done
 }
 
+# _convoy_add_list FRONT WORD...: behind FRONT stands a list with commas, of which the last word is offered; a word is
+# there once, one that ends in '=' with its value
+_convoy_add_list() {
+    local word key given front=$1
+    shift
+    given=${cur#"$front"}
+    given=,${given%"${given##*,}"}
+    for word in "$@"; do
+        key=,$word
+        if [[ $word != *= ]]; then
+            key+=,
+        fi
+        if [[ $given != *"$key"* ]]; then
+            _convoy_add "$front${given:1}$word"
+        fi
+    done
+}
+
+# A name, or axes of a mesh; what else there is to say comes behind.
+_convoy_add_strategy() {
+    local last=${cur##*,}
+    case $last in
+        channel-cut=*) _convoy_add "${cur%"$last"}channel-cut="{alternate,filter,channel} ;;
+        pipeline=*) _convoy_add "${cur%"$last"}pipeline="{1f1b,gpipe} ;;
+        *=*) ;;
+        *)
+            if [[ $cur != *,* ]]; then
+                _convoy_add auto serial data spatial filter channel alternating pipeline
+                _convoy_add "${_convoy_axes[@]/%/=}"
+            elif [[ $cur != auto,* ]]; then
+                _convoy_add_list '' "${_convoy_axes[@]/%/=}" channel-cut= micro-batches= pipeline=
+            fi
+            ;;
+    esac
+}
+
+# What a study varies, and of values the names; the others are numbers.
+_convoy_add_varied() {
+    if [[ $cur != *=* ]]; then
+        _convoy_add "${_convoy_varied[@]/%/=}"
+    elif [[ $cur == precision=* ]]; then
+        _convoy_add_list precision= $_convoy_precisions
+    fi
+}
+
 # _convoy_offer ALTERNATIVES: what stands for each of them, as help writes it: capitals for a kind, a word for itself
 _convoy_offer() {
     local alternative alternatives
@@ -84,7 +129,9 @@ _convoy_offer() {
                 _convoy_add $_convoy_machines
                 _convoy_add_paths -f .yaml .yml
                 ;;
-            STRATEGY) _convoy_add auto serial data spatial filter channel alternating pipeline ;;
+            STRATEGY) _convoy_add_strategy ;;
+            AXES) _convoy_add_list '' none "${_convoy_axes[@]}" ;;
+            NAME=VALUES) _convoy_add_varied ;;
             RUN | DIR) _convoy_add_paths -d ;;
             FILE | PATH) _convoy_add_paths -f ;;
             *[!a-z0-9-]*) ;; # a number, a list: nobody can guess
