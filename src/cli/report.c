@@ -30,11 +30,12 @@ static cvy_status find_out_plan(const char *path, bool *plan_out)
     return CVY_OK;
 }
 
-/* A count is that of a plan. */
+/* A count is that of a plan, where nothing else asks for a study. */
 static cvy_status read_ranks(cli_options *o)
 {
     cvy_sweep_options counts = {.rank_counts = 0};
-    if (o->sweep.ranks && strspn(o->sweep.ranks, "0123456789") == strlen(o->sweep.ranks)) {
+    bool varied = o->sweep.vary || o->sweep.study;
+    if (o->sweep.ranks && !varied && strspn(o->sweep.ranks, "0123456789") == strlen(o->sweep.ranks)) {
         CVY_TRY(cli_parse_ranks(o->sweep.ranks, CVY_MAX_RANKS, &counts));
         o->plan.ranks = counts.ranks[0];
         o->sweep.ranks = NULL;

@@ -1,5 +1,5 @@
 /* From points to series. Numbers of ranks stand along x: as numbers where laws are powers, else as words. */
-#include "report/sweep_charts.h"
+#include "report/sweep_charts_internal.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -9,26 +9,16 @@
 
 #include "base/memory.h"
 
-enum { RANK_TEXT = 24, PARTS = 5, LINES = 12, NAME_TEXT = 64, TITLE_TEXT = 240 };
+enum { PARTS = 5, LINES = 12, NAME_TEXT = 64, TITLE_TEXT = 240 };
 
-/* What all charts of a study share. */
-typedef struct drawing {
-    const cvy_sweep *sweep;
-    const char *title;
-    int ranks;
-    double x[CVY_SWEEP_MOST_RANKS];
-    char text[CVY_SWEEP_MOST_RANKS][RANK_TEXT];
-    const char *label[CVY_SWEEP_MOST_RANKS];
-    cvy_sweep_charts charts;
-    cvy_page *page; /* that charts go to; NULL: to `charts` */
-} drawing;
+typedef cvy_sweep_drawing drawing;
 
 static void begin_drawing(const cvy_sweep *sweep, const char *title, drawing *d)
 {
     *d = (drawing){.sweep = sweep, .title = title, .ranks = sweep->options.rank_counts};
     for (int i = 0; i < d->ranks; i++) {
         d->x[i] = (double)sweep->options.ranks[i];
-        snprintf(d->text[i], RANK_TEXT, "%" PRId64, sweep->options.ranks[i]);
+        snprintf(d->text[i], sizeof d->text[i], "%" PRId64, sweep->options.ranks[i]);
         d->label[i] = d->text[i];
     }
 }
@@ -53,16 +43,23 @@ static cvy_status keep_chart(drawing *d, const char *name, const cvy_chart *char
     return CVY_OK;
 }
 
-static cvy_status add_chart(drawing *d, const char *name, const char *what, const cvy_chart *chart)
+cvy_status cvy_sweep_add_chart(drawing *d, const char *name, const char *what, const cvy_chart *chart)
 {
     char title[TITLE_TEXT];
     cvy_chart titled = *chart;
     snprintf(title, sizeof title, d->page ? "%s" : "%s: %.150s", what, d->title);
     title[0] = (char)(d->page ? toupper((unsigned char)title[0]) : title[0]);
     titled.title = title;
-    titled.x_title = "ranks";
-    titled.points = d->ranks;
     return d->page ? cvy_page_draw(d->page, &titled, NULL) : keep_chart(d, name, &titled);
+}
+
+/* A chart over all numbers of ranks. */
+static cvy_status add_chart(drawing *d, const char *name, const char *what, const cvy_chart *chart)
+{
+    cvy_chart over_ranks = *chart;
+    over_ranks.x_title = "ranks";
+    over_ranks.points = d->ranks;
+    return cvy_sweep_add_chart(d, name, what, &over_ranks);
 }
 
 static double get_known(const cvy_estimate *e, double value) { return e->feasible ? value : NAN; }
@@ -173,76 +170,6 @@ static cvy_status draw_elasticities(drawing *d)
     return add_chart(d, "elasticity", "elasticity", &chart);
 }
 
-/* ---- regions ---- */
-
-typedef struct families {
-    char name[CVY_CHART_MOST_SERIES][CVY_STRATEGY_TEXT];
-    int count;
-} families;
-
-static int find_family(const cvy_estimate *best, families *f)
-{
-    char name[CVY_STRATEGY_TEXT];
-    int i = 0;
-    if (!best->feasible) {
-        return -1;
-    }
-    cvy_strategy_family(&best->strategy, name);
-    while (i < f->count && strcmp(f->name[i], name) != 0) {
-        i++;
-    }
-    if (i == f->count && i < CVY_CHART_MOST_SERIES) {
-        snprintf(f->name[f->count++], CVY_STRATEGY_TEXT, "%s", name);
-    }
-    return i < CVY_CHART_MOST_SERIES ? i : -1;
-}
-
-/* The values of an axis, whose settings begin at @p first, as rows. */
-static cvy_status draw_regions(drawing *d, const cvy_sweep_axis *axis, int first, families *f)
-{
-    const char *row[CVY_SWEEP_MOST_VALUES];
-    int cell[CVY_SWEEP_MOST_VALUES * CVY_SWEEP_MOST_RANKS];
-    cvy_chart_series of[CVY_CHART_MOST_SERIES];
-    char name[40], what[80];
-    f->count = 0;
-    for (int k = 0; k < axis->values; k++) {
-        const cvy_sweep_point *point = cvy_sweep_get_points(d->sweep, first + k);
-        row[k] = axis->value[k].text;
-        for (int i = 0; i < d->ranks; i++) {
-            cell[k * d->ranks + i] = find_family(&point[i].best, f);
-        }
-    }
-    for (int s = 0; s < f->count; s++) {
-        of[s] = (cvy_chart_series){.name = f->name[s]};
-    }
-    if (f->count == 0) {
-        return CVY_OK; /* nothing fits anywhere */
-    }
-    const cvy_chart chart = {.kind = CVY_CHART_REGIONS, .y_title = cvy_varied_words(axis->parameter),
-                             .label = d->label, .series = f->count, .of = of, .rows = axis->values, .row = row,
-                             .cell = cell};
-    snprintf(name, sizeof name, "best-%s", cvy_varied_names[axis->parameter]);
-    snprintf(what, sizeof what, "best strategy%s%s", d->page ? " by " : "",
-             d->page ? cvy_varied_words(axis->parameter) : "");
-    return add_chart(d, name, what, &chart);
-}
-
-static cvy_status draw_all_regions(drawing *d)
-{
-    const cvy_sweep_options *o = &d->sweep->options;
-    families *f = cvy_calloc(1, sizeof *f);
-    if (!f) {
-        return CVY_ERR_MEMORY;
-    }
-    cvy_status status = CVY_OK;
-    for (int i = 0, first = 1; i < o->axes && status == CVY_OK; i++) {
-        status = draw_regions(d, &o->axis[i], first, f);
-        first += o->axis[i].values;
-    }
-    cvy_free(f);
-    return status;
-}
-
 static cvy_status draw_figure(drawing *d, cvy_sweep_figure figure)
 {
     const cvy_sweep_options *o = &d->sweep->options;
@@ -253,7 +180,7 @@ static cvy_status draw_figure(drawing *d, cvy_sweep_figure figure)
     case CVY_SWEEP_ELASTICITY: return draw_elasticities(d);
     case CVY_SWEEP_BEST: break;
     }
-    return !o->cross && (o->search || o->strategies > 1) ? draw_all_regions(d) : CVY_OK;
+    return o->search || o->strategies > 1 ? cvy_sweep_draw_regions(d) : CVY_OK;
 }
 
 static cvy_status draw_all(drawing *d)

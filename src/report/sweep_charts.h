@@ -5,20 +5,21 @@
 #include "oracle/sweep.h"
 #include "report/page.h"
 
-enum { CVY_SWEEP_MOST_CHARTS = 4 + CVY_VARIED_COUNT };
+/** The four of every study, and one for every two parameters. */
+enum { CVY_SWEEP_MOST_CHARTS = 4 + CVY_VARIED_COUNT * (CVY_VARIED_COUNT - 1) / 2 };
 
 /** Charts of a study, each a whole SVG document. */
 typedef struct cvy_sweep_charts {
     int count;
     struct {
-        char name[40]; /**< "time", "throughput", "efficiency", "elasticity", "best-link-bandwidth" */
+        char name[40]; /**< "time", "throughput", "efficiency", "elasticity", "best-batch", "best-batch-memory" */
         char *svg;     /**< owned */
     } chart[CVY_SWEEP_MOST_CHARTS];
 } cvy_sweep_charts;
 
 /**
  * Draw a study: parts of the iteration, images a second beside the ideal, efficiency, elasticities; of several
- * strategies, which family is best by ranks and each parameter.
+ * strategies, which family is best by ranks and each parameter, or by every two that are varied together.
  *
  * Not collective; runs gnuplot.
  *
@@ -35,7 +36,7 @@ typedef enum cvy_sweep_figure {
     CVY_SWEEP_THROUGHPUT, /**< images a second, beside the ideal */
     CVY_SWEEP_EFFICIENCY, /**< beside that of other values of the parameters */
     CVY_SWEEP_ELASTICITY,
-    CVY_SWEEP_BEST        /**< of several strategies; a chart a parameter */
+    CVY_SWEEP_BEST        /**< of several strategies; a chart a parameter, or a pair of them */
 } cvy_sweep_figure;
 
 /** Draw on a page what cvy_sweep_charts_draw() draws. @retval as cvy_page_draw() says */

@@ -126,6 +126,35 @@ expect 0 "$convoy" report vgg11 --machine ethernet-cpu --ranks 1,2 --strategy da
 sections data.html summary time scaling varied elasticity configuration
 well_formed data.html
 
+# Two parameters varied together: a chart of the best on the most ranks, and below it its figures, those of the table of
+# all points.
+expect 0 "$convoy" report vgg11 --machine ethernet-cpu --ranks 1,8 --vary link-bandwidth=x1/64,x1,x64 \
+    --vary batch=x1/32,x1 --cross -o cross.html
+sections cross.html summary time scaling varied elasticity best configuration
+well_formed cross.html
+if command -v python3 >/dev/null && python3 -c '' 2>/dev/null; then
+    python3 - <<'END' || fail "the best of cross.html"
+import html, re
+page = open("cross.html", encoding="utf-8").read()
+def table(words):
+    text = page[page.index("<summary>" + words):]
+    rows = re.findall("<tr>(.*?)</tr>", text[:text.index("</table>")], re.S)
+    return [[html.unescape(cell) for cell in re.findall("<t[hd][^>]*>(.*?)</t[hd]>", row, re.S)] for row in rows]
+pair, all_points = table("The best by"), {row[0]: row[1:] for row in table("The best at all points")[1:]}
+assert pair[0][1:] == ["x1/64", "x1", "x64"] and [row[0] for row in pair[1:]] == ["x1/32", "x1"], pair
+cells = {}
+for row in pair[1:]:
+    for link, best in zip(pair[0][1:], row[1:]):
+        assert all_points["batch %s, link-bandwidth %s" % (row[0], link)][-1] == best, (row, link)
+        cells[best] = cells.get(best, 0) + 1
+assert len(cells) > 1, cells
+END
+fi
+
+# A count of ranks is that of the study, too.
+expect 0 "$convoy" report lenet5 --machine ethernet-cpu --ranks 4 --vary batch=8 -o four.html
+has four.html "cluster: on 4 ranks"
+
 # ---- comparisons ----
 
 expect 0 "$convoy" report "$source/tests/data/compare.csv" -o compare.html

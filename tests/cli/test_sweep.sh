@@ -153,10 +153,19 @@ if command -v gnuplot >/dev/null; then
         [ -s "charts/$chart.svg" ] || fail "no chart of $chart"
         has "charts/$chart.svg" "vgg11 on two, batch 32 a rank, fp32"
     done
+    expect 0 "$convoy" sweep vgg11 --machine two.yaml --ranks 1:8 --strategy data --strategy auto --cross \
+        --vary link-bandwidth=x1/4:x4 --vary batch=8,32 --vary precision=fp32 --vary link-latency=x1,x2 -o crossed
+    [ "$(ls crossed | tr '\n' ' ')" = "best-batch-link-bandwidth.svg best-batch-link-latency.svg \
+best-link-bandwidth-link-latency.svg efficiency.svg elasticity.svg throughput.svg time.svg " ] ||
+        fail "charts of parameters varied together: $(ls crossed)"
+    has crossed/best-batch-link-bandwidth.svg "on 8 ranks, link latency x1: vgg11 on two"
+    expect 0 "$convoy" sweep vgg11 --machine two.yaml --ranks 1:8 --strategy data --strategy auto --cross \
+        --vary link-bandwidth=x1/4:x4 --vary precision=fp32 -o single
+    [ -s single/best-link-bandwidth.svg ] || fail "no chart of the one parameter that has several values"
     expect 0 "$convoy" sweep lenet5 --machine two.yaml --ranks 1:8 -o all.svg
     check "the charts are XML" <<'END'
 import glob, xml.dom.minidom
-for path in glob.glob("charts/*.svg") + ["all.svg"]:
+for path in glob.glob("charts/*.svg") + glob.glob("crossed/*.svg") + ["all.svg"]:
     assert xml.dom.minidom.parse(path).documentElement.tagName == "svg", path
 assert open("all.svg").read().count('class="convoy-chart"') == 4
 END
