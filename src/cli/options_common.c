@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
 #include "cli/decide.h"
 #include "cli/planning.h"
 #include "cli/ranks.h"
@@ -158,14 +160,14 @@ static const row rows[] = {
 
     HEADING("Memory"),
     {TBV, {CHOICE("recompute", recompute, recomputes, "WHAT", "Activations that backward makes again rather than "
-                 "finding them kept, with the same results: cheap drops norms, activations, sums, concats and "
-                 "poolings, all everything between layers that the plan chooses")}},
+                 "finding them kept, with the same results; cheap drops norms, activations, sums, concats and "
+                 "poolings, all drops everything between layers that the plan chooses")}},
     {TEBV, {WHOLE("micro-batches", micro_batches, 0, 1 << 20, "Parts that each batch goes through in, their gradients "
                  "summed for one update; 0: as many as the strategy says, or 1"),
            .aliases = "accumulate grad-accum-steps"}},
 
     {PS, {CHOICE("recompute", plan.recompute, plan_recomputes, "WHAT", "Activations that backward makes again rather "
-                "than finding them kept, as in convoy train; auto: as is best with --strategy auto, else none")}},
+                "than finding them kept, as in convoy train; auto is what is best with --strategy auto, else none")}},
     {PR, {WHOLE("micro-batches", plan.micro_batches, 1, 1 << 20, "Parts that each batch goes through in, with a "
                "--strategy; where not given, as is best"), .aliases = "accumulate grad-accum-steps"}},
     {PS, {TEXT("max-memory", plan.max_memory, "SIZE", "Memory that a rank may take, such as 12GB; where not given, "
@@ -184,9 +186,14 @@ static const row rows[] = {
     {CLI_COMPARE, {WHOLE("runs", matrix.runs, 1, CLI_MOST_RUNS, "Runs of each row of --matrix, of which the median "
                          "counts")}},
     {CLI_COMPARE, {REAL("seconds", matrix.seconds, 0.01, 1e6, "Seconds that each run measures, after its warm-up")}},
-    {P, {.letter = 'n', WHOLE("ranks", plan.ranks, 1, CVY_MAX_RANKS, "Devices to train on, for ranks-for at most; "
-                              "where not given, those of the mesh that --strategy is, else all of the machine, for "
-                              "fits 1")}},
+    {CLI_PLAN | CLI_WHY, {.letter = 'n', WHOLE("ranks", plan.ranks, 1, CVY_MAX_RANKS, "Devices to train on; where not "
+                                               "given, those of the mesh that --strategy is, else all of the "
+                                               "machine")}},
+    {CLI_FITS, {.letter = 'n', WHOLE("ranks", plan.ranks, 1, CVY_MAX_RANKS, "Devices to train on; where not given, "
+                                     "those of the mesh that --strategy is, else 1")}},
+    {CLI_RANKS_FOR, {.letter = 'n', WHOLE("ranks", plan.ranks, 1, CVY_MAX_RANKS, "Devices to train on, at most; where "
+                                          "not given, those of the mesh that --strategy is, else all of the "
+                                          "machine")}},
     {CLI_REPORT, {.letter = 'n', TEXT("ranks", sweep.ranks, "N|LIST", "Devices to train on, as in convoy plan, or a "
                                       "list of counts such as 1,2,4 or 1:1024 for a study, as in convoy sweep")}},
     {CLI_PLAN, {FLAG("list-machines", plan.list_machines, "List the machines that are known by name")}},
@@ -209,7 +216,7 @@ static const row rows[] = {
     {SR, {FLAG("cross", sweep.cross, "All values of all parameters with all others, in place of each parameter "
                       "by itself")}},
     {CLI_PLAN | CLI_RANKS_FOR | CLI_REPORT, {CHOICE("objective", plan.objective, cvy_objective_names, "WHAT", "What is "
-                                                    "best: least time or memory or price of an iteration")}},
+                                                    "best, the least time, memory or price of an iteration")}},
     {PCS | TEBV, {TEXT("norm-axes", plan.norm_axes, "AXES", "Axes over which batch norms share their statistics, such "
                       "as height,width, or none; where not given, those that share a sample")}},
     {PCS, {TEXT("bucket", plan.bucket, "SIZE", "Gradients that are exchanged at once, such as 25MB; where not given, "
@@ -228,8 +235,8 @@ static const row rows[] = {
           .aliases = "workers"}},
     {TEBVC, {TEXT("backend", train.backend, "BACKEND", "Kernels to compute with: onednn, cpu or ref; where not "
                 "given, the fastest of this build")}},
-    {TEBV, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory; auto: the fastest that was "
-                  "measured for this model, batch and machine, measure: measured anew, rule: without measuring")}},
+    {TEBV, {CHOICE("layout", layout, layouts, "NAME", "Format of activations in memory; auto is the fastest that was "
+                  "measured for this model, batch and machine, measure measures anew, rule goes without measuring")}},
     {TBV, {FLAG("deterministic-kernels", train.deterministic_kernels, "Sum directly and in a fixed order alone: no "
                "convolution by Winograd's algorithm, which is taken where it was measured to be faster, and rounds "
                "less well")}},
@@ -261,8 +268,8 @@ static const row rows[] = {
                                       "and only what is between the ranks is measured"}},
     {CLI_CALIBRATE, {TEXT("import", calibrate.import, "FILE", "Take the kernels of a CSV that were measured elsewhere, "
                           "on the device of --machine, and fit what predicts others to them")}},
-    {CLI_CALIBRATE, {CHOICE("budget", calibrate.budget, budgets, "NAME", "How long to measure: quick, normal or full, "
-                            "about 1, 5 or 30 minutes")}},
+    {CLI_CALIBRATE, {CHOICE("budget", calibrate.budget, budgets, "NAME", "How long to measure, about 1, 5 or 30 "
+                            "minutes")}},
     {CLI_CALIBRATE, {REAL("seconds", calibrate.seconds, 0, 1e6, "Measure kernels for X seconds, whatever --budget "
                           "says, but a shape of each family at least; 0: as --budget says")}},
 
@@ -388,12 +395,15 @@ static cvy_status complete_parallel(cli_options *options)
 static cvy_status complete_options(cli_options *options)
 {
     cvy_train_options *train = &options->train;
+    char word[CVY_WORD_TEXT];
     CVY_TRY(complete_parallel(options));
     options->precision = options->in_double ? CLI_FP64 : options->precision;
     train->threads = (int)options->threads;
     train->data_threads = (int)options->data_threads;
     train->keep_checkpoints = (int)options->keep_checkpoints;
     train->layout = layouts[options->layout];
+    CVY_REQUIRE(!train->cache || !cvy_file_exists(train->cache) || cvy_folder_exists(train->cache), CVY_ERR_INPUT,
+                "--cache: %s is no folder", cvy_print_word(train->cache, word));
     find_cache(options);
     train->recompute = recomputes[options->recompute];
     train->micro_batches = (int)options->micro_batches;
@@ -402,6 +412,19 @@ static cvy_status complete_options(cli_options *options)
                 "--precision fp64 runs on backend ref alone, found --backend %.60s", train->backend);
     if (train->double_precision) {
         train->backend = "ref";
+    }
+    return CVY_OK;
+}
+
+/* Of two models on a line one would be passed over; that of a file or the environment gives way to the line's. */
+static cvy_status check_model(const cli_options *options, int argc, char **argv, const cvy_parsed_options *parsed)
+{
+    char word[2][CVY_WORD_TEXT];
+    for (int i = 1; i < argc && parsed->operands && strcmp(argv[i], "--") != 0; i++) {
+        bool named = strcmp(argv[i], "--model") == 0 || strncmp(argv[i], "--model=", strlen("--model=")) == 0;
+        CVY_REQUIRE(!named, CVY_ERR_INPUT, "--model %s: '%s' stands there, too, expected one of them",
+                    cvy_print_word(options->model ? options->model : "", word[0]),
+                    cvy_print_word(parsed->operand[0], word[1]));
     }
     return CVY_OK;
 }
@@ -423,5 +446,6 @@ cvy_status cli_parse(const cli_command *command, int argc, char **argv, cli_opti
         fputs(parsed_out->help, stdout);
         return CVY_OK;
     }
+    CVY_TRY(check_model(options, argc, argv, parsed_out));
     return complete_options(options);
 }

@@ -26,8 +26,8 @@ cvy_status cli_parse_batch(const char *text, int64_t ranks, int64_t *batch_out, 
     char word[CVY_WORD_TEXT], *end;
     errno = 0;
     long long count = strtoll(text, &end, 10);
-    bool per_rank = strcmp(end, "/rank") == 0;
-    CVY_REQUIRE(end != text && (*end == '\0' || per_rank) && errno == 0 && count >= 1 && count <= MOST, CVY_ERR_INPUT,
+    bool per_rank = strcmp(end, "/rank") == 0, digits = *text >= '0' && *text <= '9';
+    CVY_REQUIRE(digits && (*end == '\0' || per_rank) && errno == 0 && count >= 1 && count <= MOST, CVY_ERR_INPUT,
                 "--batch: expected a count from 1 to %d (N or N/rank), found '%s'", MOST, cvy_print_word(text, word));
     *batch_out = per_rank ? count * ranks : count;
     if (per_rank_out) {

@@ -96,6 +96,7 @@ offers "pipeline" convoy why lenet5 --strategy pi
 offers "serial spatial stage= sample=" convoy why lenet5 --strategy s
 offers "8,stage= 8,depth= 8,height= 8,width= 8,channel= 8,channel-cut= 8,micro-batches= 8,pipeline=" \
     convoy why lenet5 --strategy sample = 8,
+offers "" convoy slurm --partition ""
 offers "8,channel= 8,channel-cut=" convoy why lenet5 --strategy sample = 8,ch
 offers "filter" convoy why lenet5 --strategy channel,channel-cut = f
 offers "1f1b gpipe" convoy why lenet5 --strategy stage = 4,pipeline =

@@ -40,6 +40,9 @@ refused "--batch: expected a count" "$convoy" model lenet5 --batch 1e3
 refused "option '--batch' needs a value" "$convoy" model lenet5 --batch
 refused "convoy model takes MODEL, found one more: 'lenet6'" "$convoy" model lenet5 lenet6
 refused "CONVOY_BATCH: expected" env CONVOY_BATCH=x "$convoy" model lenet5
+refused "--model resnet18: 'lenet5' stands there, too, expected one of them" "$convoy" model lenet5 --model resnet18
+refused "--model resnet18: 'lenet5' stands there, too" "$convoy" model --model=resnet18 lenet5
+equal 7 "$(CONVOY_MODEL=vgg11 first_layer "$convoy" model lenet5 --batch 7)" "the line's model, not the environment's"
 refused "environment variable CONVOY_BTACH belongs to no option; did you mean CONVOY_BATCH" \
     env CONVOY_BTACH=1 "$convoy" model lenet5
 refused "environment variable CONVOY_HELP belongs to no option: help is for the command line, --help" \
@@ -57,6 +60,7 @@ if "$convoy" train --help >/dev/null 2>&1; then
     refused "convoy train needs a model" "$convoy" train --data digits
     refused "convoy train needs data" "$convoy" train lenet5
     refused "strategy sample=2" "$convoy" train lenet5 --data digits --strategy sample=2
+    refused "--cache: two.yaml is no folder" "$convoy" train lenet5 --data digits --cache two.yaml
     refused "--bucket: found '25', expected a size" "$convoy" train lenet5 --data digits --bucket 25
     rules="sgd, momentum, nesterov, adamw, adam, lars or lamb"
     refused "--optimizer: expected $rules, found 'adamm'; did you mean 'adamw'?" \

@@ -156,7 +156,9 @@ says 2 "expected a whole number from 1" "$convoy" plan lenet5 --machine abci --r
 says 2 "17 ranks: machine laptop has 1 device" "$convoy" plan lenet5 --machine laptop --ranks 17
 says 2 "expected a size with its unit" "$convoy" plan lenet5 --machine abci --max-memory 16
 says 2 "expected a price with its unit" "$convoy" plan lenet5 --machine abci --price 2
-says 2 "expected a count from 1" "$convoy" plan lenet5 --machine abci --batch 3/node
+for batch in 3/node ' 4' +4 0x4 4.0 nan; do
+    says 2 "--batch: expected a count from 1" "$convoy" plan lenet5 --machine abci --batch "$batch"
+done
 says 2 "did you mean 'data'?" "$convoy" plan lenet5 --machine abci --ranks 4 --strategy dat
 says 2 "sample=4 is 4 ranks, expected 8" "$convoy" plan lenet5 --machine abci --ranks 8 --strategy sample=4
 says 2 "--micro-batches goes with a --strategy" "$convoy" plan lenet5 --machine abci --micro-batches 2
