@@ -8,61 +8,40 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/cholesky.h"
+
 enum { N = CVY_KERNEL_FEATURES };
 
 static const double ridge = 1e-3; /* by the samples, whose features have a variance of 1 */
-
-/* Solve a x = b of a positive definite matrix; both are overwritten, and b holds x then. */
-static void solve(double a[N][N], double b[N], int n)
-{
-    for (int j = 0; j < n; j++) {
-        for (int i = j; i < n; i++) {
-            double sum = a[i][j];
-            for (int k = 0; k < j; k++) {
-                sum -= a[i][k] * a[j][k];
-            }
-            a[i][j] = i == j ? sqrt(sum) : sum / a[j][j];
-        }
-    }
-    for (int i = 0; i < n; i++) {
-        for (int k = 0; k < i; k++) {
-            b[i] -= a[i][k] * b[k];
-        }
-        b[i] /= a[i][i];
-    }
-    for (int i = n - 1; i >= 0; i--) {
-        for (int k = i + 1; k < n; k++) {
-            b[i] -= a[k][i] * b[k];
-        }
-        b[i] /= a[i][i];
-    }
-}
 
 cvy_status cvy_fit_line_find(const cvy_fit_sample *sample, int count, const cvy_fit_device *device,
                              cvy_fit_line *line_out)
 {
     cvy_fit_line line = {0};
-    double matrix[N][N] = {{0}}, right[N] = {0}, x[N];
+    double matrix[N * N] = {0}, right[N] = {0}, x[N];
     cvy_fit_inputs_find(sample, count, &line.inputs);
     CVY_REQUIRE(count >= line.inputs.count && count > 0, CVY_ERR_INFEASIBLE, "%d samples for a line of %d inputs",
                 count, line.inputs.count);
     for (int i = 0; i < count; i++) {
         line.bias += cvy_fit_target(device, &sample[i]) / count;
     }
+    const int n = line.inputs.count;
     for (int i = 0; i < count; i++) {
         double rest = cvy_fit_target(device, &sample[i]) - line.bias;
         cvy_fit_inputs_get(&line.inputs, &sample[i], x);
-        for (int r = 0; r < line.inputs.count; r++) {
+        for (int r = 0; r < n; r++) {
             right[r] += rest * x[r];
-            for (int c = 0; c < line.inputs.count; c++) {
-                matrix[r][c] += x[r] * x[c];
+            for (int c = 0; c < n; c++) {
+                matrix[r * n + c] += x[r] * x[c];
             }
         }
     }
-    for (int r = 0; r < line.inputs.count; r++) {
-        matrix[r][r] += ridge * count;
+    for (int r = 0; r < n; r++) {
+        matrix[r * n + r] += ridge * count;
     }
-    solve(matrix, right, line.inputs.count);
+    bool solved = cvy_cholesky_factor(matrix, n);
+    CVY_REQUIRE(solved, CVY_ERR_INFEASIBLE, "%d samples that no line fits", count);
+    cvy_cholesky_solve(matrix, n, right);
     memcpy(line.weight, right, sizeof right);
     *line_out = line;
     return CVY_OK;
