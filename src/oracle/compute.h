@@ -83,7 +83,7 @@ double cvy_compute_op_bytes(const cvy_compute *compute, const cvy_op *op);
 double cvy_compute_element_bytes(const cvy_compute *compute);
 
 /** What predictors may look at, and the most inputs that one has. */
-enum { CVY_KERNEL_FEATURES = 25, CVY_PREDICTOR_MAX_INPUTS = 32 };
+enum { CVY_KERNEL_FEATURES = 29, CVY_PREDICTOR_MAX_INPUTS = 32 };
 
 /** "n", "c", …, "is-3x3": the names in files. Cannot fail. @param[in] feature below CVY_KERNEL_FEATURES */
 const char *cvy_kernel_feature_name(int feature);
@@ -109,6 +109,47 @@ typedef struct cvy_predictor_layer {
     const double *bias;   /**< one an output */
 } cvy_predictor_layer;
 
+/** What a time may be a sum of; see compute_costs.c. */
+enum { CVY_KERNEL_COSTS = 14 };
+
+/** "flop", "direct-flop", …, "far-call": the names in files. Cannot fail. @param[in] cost below CVY_KERNEL_COSTS */
+const char *cvy_kernel_cost_name(int cost);
+
+/** Units of a cost that an op has, by its features. Cannot fail. */
+double cvy_kernel_count_cost(int cost, const double *feature, double flop, double bytes);
+
+/** A sum of costs. */
+typedef struct cvy_cost_sum {
+    int costs;
+    int cost[CVY_KERNEL_COSTS];
+    double seconds[CVY_KERNEL_COSTS]; /**< of a unit of each */
+} cvy_cost_sum;
+
+/** Seconds of a sum, at least a nanosecond, which no clock tells from nothing. Cannot fail. */
+double cvy_cost_sum_get(const cvy_cost_sum *sum, const double *feature, double flop, double bytes);
+
+/**
+ * How alike ln(time / base) of two kernels is by their inputs x and z: with d^2 = sum of ((x - z) / length)^2 the
+ * covariance is spread^2 (1 + sqrt(3) d) exp(-sqrt(3) d) + slope^2 x.z, a Matern of 3/2 and a line; each measured time
+ * has noise^2 of its own.
+ */
+typedef struct cvy_likeness {
+    double length[CVY_PREDICTOR_MAX_INPUTS], spread, slope, noise;
+} cvy_likeness;
+
+/** Samples that a process has at most. */
+enum { CVY_GAUSSIAN_MAX_SAMPLES = 512 };
+
+/** A Gaussian process (Rasmussen and Williams, "Gaussian processes for machine learning", 2006, algorithm 2.1). */
+typedef struct cvy_gaussian_spec {
+    cvy_cost_sum base;
+    cvy_likeness likeness;
+    double middle;        /**< of the targets; what is said where nothing is known */
+    int samples;
+    const double *input;  /**< samples x inputs, (feature - mean) / deviation */
+    const double *target; /**< ln(t / base) of each */
+} cvy_gaussian_spec;
+
 /** What a predictor's file says; docs/machines.md has the meaning of each. */
 typedef struct cvy_predictor_spec {
     int kernel;      /**< as cvy_op_kernel() gives it */
@@ -121,6 +162,7 @@ typedef struct cvy_predictor_spec {
     const double *mean, *deviation, *low, *high; /**< of each input */
     int nets, layers;                 /**< each net has as many layers */
     const cvy_predictor_layer *layer; /**< nets x layers */
+    const cvy_gaussian_spec *gaussian;  /**< instead of nets; NULL: nets */
 } cvy_predictor_spec;
 
 /** The peaks of a device; of the one that something was measured on. */
@@ -128,7 +170,7 @@ typedef struct cvy_roof {
     double flop_per_s, Bps;
 } cvy_roof;
 
-/** An ensemble of multi-layer perceptrons of one kernel and pass. */
+/** What tells the times of one kernel and pass: an ensemble of multi-layer perceptrons, or a Gaussian process. */
 typedef struct cvy_predictor cvy_predictor;
 
 /** What a predictor says. */
@@ -143,6 +185,7 @@ typedef struct cvy_prediction {
  *
  * @param[in]  spec           copied
  * @param[out] predictor_out  released with cvy_predictor_destroy()
+ * @retval CVY_ERR_INFEASIBLE a process whose samples are too much alike for its noise
  * @retval CVY_ERR_MEMORY
  */
 cvy_status cvy_predictor_create(const cvy_predictor_spec *spec, cvy_predictor **predictor_out);

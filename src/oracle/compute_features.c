@@ -6,13 +6,15 @@
  */
 #include <math.h>
 
-#include "oracle/compute.h"
+#include "base/checked.h"
+#include "oracle/compute_internal.h"
 
 /* What is known of an op, before it is made into features. */
 typedef struct sizes {
     double n, c, f, groups, input, output, kernel, stride, flop, bytes, distance;
     double input_bytes, output_bytes, weight_bytes, row, block;
-    bool relu, tiled;
+    double inside, products, points; /* see below */
+    bool relu, tiled, plain;
 } sizes;
 
 typedef double (*getter)(const sizes *s);
@@ -60,6 +62,18 @@ static double is_whole(const sizes *s) { return get_c_waste(s) == 0.0 && get_f_w
 /* Windows that Winograd's algorithm may take: of 3 or 5 along height and width alike, at every step. */
 static double is_tiled(const sizes *s) { return s->tiled; }
 
+/* The share of a window's places that lie on the map, over all of its positions: kernels leave the others out. */
+static double get_inside(const sizes *s) { return log2(s->inside); }
+
+/* Products of Winograd's algorithm, of whole tiles and blocks, by those of the sum itself; 0 of what is not tiled. */
+static double get_products(const sizes *s) { return s->tiled ? log2(s->products / s->flop) : 0.0; }
+
+/* What it holds at the points of its tiles, by the products of the sum. */
+static double get_points(const sizes *s) { return s->tiled ? log2(s->points / s->flop) : 0.0; }
+
+/* An image as it comes, which is in no blocks. */
+static double is_plain(const sizes *s) { return s->plain; }
+
 /* What tells kernels apart: sizes of all of an op, the channels and places of maps, windows and groups. */
 enum { OF_ALL = 1, OF_MAPS = 2, OF_WINDOWS = 4 };
 
@@ -68,31 +82,35 @@ static const struct {
     getter get;
     int of;
 } features[] = {
-    {"n", get_n, OF_MAPS},
-    {"c", get_c, OF_MAPS},
-    {"f", get_f, OF_WINDOWS},
-    {"groups", get_groups, OF_WINDOWS},
-    {"input", get_input, OF_MAPS},
-    {"output", get_output, OF_WINDOWS},
-    {"kernel", get_kernel, OF_WINDOWS},
-    {"stride", get_stride, OF_WINDOWS},
-    {"flop", get_flop, OF_ALL},
-    {"bytes", get_bytes, OF_ALL},
-    {"columns", get_columns, OF_WINDOWS},
-    {"depth", get_depth, OF_WINDOWS},
-    {"is-1x1", is_1, OF_WINDOWS},
-    {"is-3x3", is_9, OF_WINDOWS},
-    {"distance", get_distance, OF_ALL},
-    {"input-bytes", get_input_bytes, OF_ALL},
-    {"output-bytes", get_output_bytes, OF_ALL},
-    {"weight-bytes", get_weight_bytes, OF_WINDOWS},
-    {"c-waste", get_c_waste, OF_MAPS},
-    {"f-waste", get_f_waste, OF_WINDOWS},
-    {"row", get_row, OF_WINDOWS},
-    {"is-relu", is_relu, OF_ALL},
-    {"overhang", get_overhang, OF_WINDOWS},
-    {"is-whole", is_whole, OF_WINDOWS},
-    {"is-tiled", is_tiled, OF_WINDOWS},
+    [CVY_FEATURE_N] = {"n", get_n, OF_MAPS},
+    [CVY_FEATURE_C] = {"c", get_c, OF_MAPS},
+    [CVY_FEATURE_F] = {"f", get_f, OF_WINDOWS},
+    [CVY_FEATURE_GROUPS] = {"groups", get_groups, OF_WINDOWS},
+    [CVY_FEATURE_INPUT] = {"input", get_input, OF_MAPS},
+    [CVY_FEATURE_OUTPUT] = {"output", get_output, OF_WINDOWS},
+    [CVY_FEATURE_KERNEL] = {"kernel", get_kernel, OF_WINDOWS},
+    [CVY_FEATURE_STRIDE] = {"stride", get_stride, OF_WINDOWS},
+    [CVY_FEATURE_FLOP] = {"flop", get_flop, OF_ALL},
+    [CVY_FEATURE_BYTES] = {"bytes", get_bytes, OF_ALL},
+    [CVY_FEATURE_COLUMNS] = {"columns", get_columns, OF_WINDOWS},
+    [CVY_FEATURE_DEPTH] = {"depth", get_depth, OF_WINDOWS},
+    [CVY_FEATURE_IS_1X1] = {"is-1x1", is_1, OF_WINDOWS},
+    [CVY_FEATURE_IS_3X3] = {"is-3x3", is_9, OF_WINDOWS},
+    [CVY_FEATURE_DISTANCE] = {"distance", get_distance, OF_ALL},
+    [CVY_FEATURE_INPUT_BYTES] = {"input-bytes", get_input_bytes, OF_ALL},
+    [CVY_FEATURE_OUTPUT_BYTES] = {"output-bytes", get_output_bytes, OF_ALL},
+    [CVY_FEATURE_WEIGHT_BYTES] = {"weight-bytes", get_weight_bytes, OF_WINDOWS},
+    [CVY_FEATURE_C_WASTE] = {"c-waste", get_c_waste, OF_MAPS},
+    [CVY_FEATURE_F_WASTE] = {"f-waste", get_f_waste, OF_WINDOWS},
+    [CVY_FEATURE_ROW] = {"row", get_row, OF_WINDOWS},
+    [CVY_FEATURE_IS_RELU] = {"is-relu", is_relu, OF_ALL},
+    [CVY_FEATURE_OVERHANG] = {"overhang", get_overhang, OF_WINDOWS},
+    [CVY_FEATURE_IS_WHOLE] = {"is-whole", is_whole, OF_WINDOWS},
+    [CVY_FEATURE_IS_TILED] = {"is-tiled", is_tiled, OF_WINDOWS},
+    [CVY_FEATURE_INSIDE] = {"inside", get_inside, OF_WINDOWS},
+    [CVY_FEATURE_PRODUCTS] = {"products", get_products, OF_WINDOWS},
+    [CVY_FEATURE_POINTS] = {"points", get_points, OF_WINDOWS},
+    [CVY_FEATURE_IS_PLAIN] = {"is-plain", is_plain, OF_WINDOWS},
 };
 _Static_assert(sizeof features / sizeof features[0] == CVY_KERNEL_FEATURES, "each feature has a name");
 
@@ -129,6 +147,68 @@ static double multiply_space(const cvy_operand *operand)
     return space;
 }
 
+/* Of a tap the positions at which it lies on a map of so many places. */
+static double count_on_map(const cvy_window *window, int axis, int64_t tap, int64_t input, int64_t output)
+{
+    int64_t stride = window->stride[axis], offset = window->before[axis] - tap * window->dilation[axis];
+    int64_t first = offset > 0 ? cvy_ceil_div(offset, stride) : 0;
+    int64_t behind = input + offset > 0 ? cvy_ceil_div(input + offset, stride) : 0;
+    return (double)cvy_max_i64(cvy_min_i64(behind, output) - first, 0);
+}
+
+static double find_inside(const cvy_window *window, const int64_t input[3], const int64_t output[3])
+{
+    double share = 1.0;
+    for (int axis = 0; axis < 3; axis++) {
+        double on_map = 0.0;
+        for (int64_t tap = 0; tap < window->kernel[axis]; tap++) {
+            on_map += count_on_map(window, axis, tap, input[axis], output[axis]);
+        }
+        share *= fmax(on_map, 1.0) / (double)(window->kernel[axis] * output[axis]);
+    }
+    return share;
+}
+
+static bool is_tileable(const cvy_window *window)
+{
+    bool tiled = window->kernel[1] == window->kernel[2] && (window->kernel[1] == 3 || window->kernel[1] == 5);
+    for (int axis = 0; axis < 3; axis++) {
+        tiled = tiled && window->stride[axis] == 1 && window->dilation[axis] == 1;
+    }
+    return tiled;
+}
+
+/* Tiles of 4 x 4 outputs, each of (3 + kernel)^2 points, over blocks of 16 channels (backend/cpu/winograd.h). */
+static void count_tiles(const cvy_window *window, const int64_t source[3], const int64_t target[3],
+                        double source_channels, double target_channels, sizes *s)
+{
+    const double step = 4.0, block = 16.0, side = step + (double)window->kernel[1] - 1.0;
+    double tiles = s->n * ceil((double)target[1] / step) * ceil((double)target[2] / step) * side * side;
+    double from = ceil(source_channels / block) * block, to = ceil(target_channels / block) * block;
+    s->products = 2.0 * tiles * (double)target[0] * (double)window->kernel[0] * from * to;
+    s->points = tiles * ((double)source[0] * from + (double)target[0] * to);
+}
+
+static void measure_window(const cvy_op *op, const cvy_tensor *x, const cvy_tensor *y, sizes *s)
+{
+    const cvy_window *window = &op->params.window.window;
+    int64_t input[3], output[3];
+    bool back = op->pass == CVY_PASS_BACKWARD_DATA;
+    cvy_space_get(&x->shape, input);
+    cvy_space_get(&y->shape, output);
+    s->groups = (double)op->params.window.groups;
+    for (int axis = 0; axis < 3; axis++) {
+        s->kernel *= (double)window->kernel[axis];
+        s->stride *= (double)window->stride[axis];
+    }
+    s->inside = op->kind == CVY_OP_TRANSPOSED_CONVOLUTION ? 1.0 : find_inside(window, input, output);
+    s->plain = x->format == CVY_FORMAT_PLAIN;
+    s->tiled = op->kind == CVY_OP_CONVOLUTION && s->groups == 1.0 && is_tileable(window);
+    if (s->tiled) {
+        count_tiles(window, back ? output : input, back ? input : output, back ? s->f : s->c, back ? s->c : s->f, s);
+    }
+}
+
 /* Ops without a window have one of 1; without an input or output tensor, the other stands for both. */
 static sizes measure_op(const cvy_op *op, double flop, double bytes)
 {
@@ -138,7 +218,8 @@ static sizes measure_op(const cvy_op *op, double flop, double bytes)
     y = y ? y : x;
     bool windowed = cvy_op_convolves(op->kind) || op->kind == CVY_OP_POOL_MAX || op->kind == CVY_OP_POOL_AVERAGE;
     sizes s = {.n = (double)x->tensor.shape.extent[0], .c = 1.0, .f = 1.0, .groups = 1.0, .kernel = 1.0,
-               .stride = 1.0, .input = multiply_space(x), .output = multiply_space(y), .flop = flop, .bytes = bytes};
+               .stride = 1.0, .inside = 1.0, .input = multiply_space(x), .output = multiply_space(y), .flop = flop,
+               .bytes = bytes};
     const cvy_operand *w = cvy_op_find_either(op, CVY_ROLE_W, CVY_ROLE_DW);
     s.input_bytes = (double)cvy_tensor_bytes(&x->tensor);
     s.output_bytes = (double)cvy_tensor_bytes(&y->tensor);
@@ -149,17 +230,7 @@ static sizes measure_op(const cvy_op *op, double flop, double bytes)
     s.c = x->tensor.shape.dims > 1 ? (double)x->tensor.shape.extent[1] : 1.0;
     s.f = y->tensor.shape.dims > 1 ? (double)y->tensor.shape.extent[1] : 1.0;
     if (windowed) {
-        const cvy_window *window = &op->params.window.window;
-        s.groups = (double)op->params.window.groups;
-        for (int axis = 0; axis < 3; axis++) {
-            s.kernel *= (double)window->kernel[axis];
-            s.stride *= (double)window->stride[axis];
-        }
-        s.tiled = s.groups == 1.0 && s.stride == 1.0 && window->kernel[1] == window->kernel[2] &&
-                  (window->kernel[1] == 3 || window->kernel[1] == 5);
-        for (int axis = 0; axis < 3; axis++) {
-            s.tiled = s.tiled && window->dilation[axis] == 1;
-        }
+        measure_window(op, &x->tensor, &y->tensor, &s);
     }
     return s;
 }

@@ -4,6 +4,39 @@
 
 #include "oracle/compute.h"
 
+/** Features, as cvy_kernel_get_features() gives them. */
+enum {
+    CVY_FEATURE_N,
+    CVY_FEATURE_C,
+    CVY_FEATURE_F,
+    CVY_FEATURE_GROUPS,
+    CVY_FEATURE_INPUT,
+    CVY_FEATURE_OUTPUT,
+    CVY_FEATURE_KERNEL,
+    CVY_FEATURE_STRIDE,
+    CVY_FEATURE_FLOP,
+    CVY_FEATURE_BYTES,
+    CVY_FEATURE_COLUMNS,
+    CVY_FEATURE_DEPTH,
+    CVY_FEATURE_IS_1X1,
+    CVY_FEATURE_IS_3X3,
+    CVY_FEATURE_DISTANCE,
+    CVY_FEATURE_INPUT_BYTES,
+    CVY_FEATURE_OUTPUT_BYTES,
+    CVY_FEATURE_WEIGHT_BYTES,
+    CVY_FEATURE_C_WASTE,
+    CVY_FEATURE_F_WASTE,
+    CVY_FEATURE_ROW,
+    CVY_FEATURE_IS_RELU,
+    CVY_FEATURE_OVERHANG,
+    CVY_FEATURE_IS_WHOLE,
+    CVY_FEATURE_IS_TILED,
+    CVY_FEATURE_INSIDE,
+    CVY_FEATURE_PRODUCTS,
+    CVY_FEATURE_POINTS,
+    CVY_FEATURE_IS_PLAIN,
+};
+
 /** A measured kernel in memory. */
 typedef struct cvy_kernel_entry {
     uint64_t key;

@@ -157,31 +157,6 @@ static void test_a_bound_is_by_the_fastest_row_of_any_distance(void **state)
     cvy_machine_destroy(&both);
 }
 
-static void assert_refused(const char *folder, const char *more, const char *name, const char *text, const char *words)
-{
-    char expected[1024];
-    cvy_compute *compute = NULL;
-    cvy_machine *machine = load_machine(folder, more);
-    const char *path = test_path(folder, name);
-    assert_true(put_test_file(path, text, strlen(text)));
-    assert_int_equal(cvy_compute_create(machine, CVY_PRECISION_FP32, &compute), CVY_ERR_INPUT);
-    assert_null(compute);
-    snprintf(expected, sizeof expected, "%s:%s", path, words);
-    if (strncmp(cvy_error_message(), expected, strlen(expected)) != 0) {
-        assert_string_equal(cvy_error_message(), expected);
-    }
-    cvy_machine_destroy(&machine);
-}
-
-/* Replace the first @p from in a right file. */
-static void change(const char *right, const char *from, const char *to, char *text, size_t bytes)
-{
-    const char *at = strstr(right, from);
-    assert_non_null(at);
-    int length = snprintf(text, bytes, "%.*s%s%s", (int)(at - right), right, to, at + strlen(from));
-    assert_true(length > 0 && (size_t)length < bytes);
-}
-
 static void test_wrong_tables_are_told_by_line(void **state)
 {
     static const char right[] = "convoy-kernel-table,2\nprecision,fp32\npeak,1 TFLOP/s\nbandwidth,100 GB/s\n"
