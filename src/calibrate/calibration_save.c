@@ -106,15 +106,19 @@ static cvy_predictor_spec describe_line(const cvy_fit_line *line, const cvy_fit_
 static void print_fit(const cvy_calibration *c, const cvy_fit *fit, cvy_text *text)
 {
     const cvy_fit_device device = cvy_calibration_device(c);
-    bool line = fit->best == CVY_FIT_LINE;
     char source[120], what[40] = "a line in logarithms";
     cvy_predictor_layer layer;
-    if (!line) {
+    cvy_predictor_spec spec;
+    if (fit->best == CVY_FIT_GAUSSIAN) {
+        snprintf(what, sizeof what, "a Gaussian process");
+        spec = cvy_fit_gaussian_spec(&fit->gaussian, &device);
+    } else if (fit->best == CVY_FIT_MLP) {
         snprintf(what, sizeof what, "%d nets", fit->nets.nets);
+        spec = cvy_fit_nets_spec(&fit->nets, &device);
+    } else {
+        spec = describe_line(&fit->line, &device, &layer);
     }
     snprintf(source, sizeof source, "%s, fitted to %d measured kernels, %s", what, fit->samples, c->date);
-    cvy_predictor_spec spec = line ? describe_line(&fit->line, &device, &layer)
-                                   : cvy_fit_nets_spec(&fit->nets, &device);
     spec.kernel = fit->kernel;
     spec.pass = fit->pass;
     spec.source = source;

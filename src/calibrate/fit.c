@@ -24,7 +24,7 @@ void cvy_fit_make_sample(const cvy_op *op, const cvy_kernel_time *time, int shap
 
 const char *cvy_fit_way_name(cvy_fit_way way)
 {
-    static const char *const name[] = {"roofline", "line", "neighbours", "mlp"};
+    static const char *const name[] = {"roofline", "line", "neighbours", "mlp", "gaussian"};
     return name[way];
 }
 
@@ -50,7 +50,8 @@ typedef struct known_fits {
     cvy_fit_shares shares;
     cvy_fit_line line;
     cvy_fit_nets nets;
-    bool lined, netted; /* there were samples enough */
+    cvy_fit_gaussian gaussian;
+    bool lined, netted, processed; /* there were samples enough */
 } known_fits;
 
 /* Whether something was fitted; too few samples are no failure. */
@@ -68,7 +69,8 @@ static cvy_status fit_known(const trial *t, int known, known_fits *fits)
 {
     CVY_TRY(cvy_fit_shares_find(t->known, known, t->device, &fits->shares));
     CVY_TRY(settle(cvy_fit_line_find(t->known, known, t->device, &fits->line), &fits->lined));
-    return settle(cvy_fit_nets_find(t->known, known, t->device, NETS_OF_PART, &fits->nets), &fits->netted);
+    CVY_TRY(settle(cvy_fit_nets_find(t->known, known, t->device, NETS_OF_PART, &fits->nets), &fits->netted));
+    return settle(cvy_fit_gaussian_find(t->known, known, t->device, &fits->gaussian), &fits->processed);
 }
 
 /* Predict one part by the others. */
@@ -89,9 +91,12 @@ static cvy_status predict_part(trial *t, int part)
             t->predicted_s[CVY_FIT_LINE][i] = fits.lined ? cvy_fit_line_estimate(&fits.line, t->device, s) : 0.0;
             t->predicted_s[CVY_FIT_NEIGHBOURS][i] = cvy_fit_neighbours_estimate(t->known, known, t->device, s);
             t->predicted_s[CVY_FIT_MLP][i] = fits.netted ? cvy_fit_nets_estimate(&fits.nets, s).seconds : 0.0;
+            t->predicted_s[CVY_FIT_GAUSSIAN][i] =
+                fits.processed ? cvy_fit_gaussian_estimate(&fits.gaussian, s).seconds : 0.0;
         }
     }
     cvy_fit_nets_clear(&fits.nets);
+    cvy_fit_gaussian_clear(&fits.gaussian);
     return status;
 }
 
@@ -126,6 +131,7 @@ static double estimate(const cvy_fit *fit, const cvy_fit_device *device, const c
     switch (fit->best) {
     case CVY_FIT_LINE: return cvy_fit_line_estimate(&fit->line, device, sample);
     case CVY_FIT_MLP: return cvy_fit_nets_estimate(&fit->nets, sample).seconds;
+    case CVY_FIT_GAUSSIAN: return cvy_fit_gaussian_estimate(&fit->gaussian, sample).seconds;
     default: return cvy_fit_shares_estimate(&fit->shares, device, sample->flop, sample->bytes);
     }
 }
@@ -158,7 +164,7 @@ static cvy_status score_all(trial *t, cvy_fit *fit)
     for (int way = 0; way < CVY_FIT_WAYS; way++) {
         fit->score[way] = score(t->sample, t->predicted_s[way], t->count, t->error);
     }
-    static const cvy_fit_way candidate[] = {CVY_FIT_LINE, CVY_FIT_MLP}; /* no machine file holds neighbours */
+    static const cvy_fit_way candidate[] = {CVY_FIT_LINE, CVY_FIT_MLP, CVY_FIT_GAUSSIAN}; /* no file has neighbours */
     fit->best = CVY_FIT_ROOFLINE;
     for (size_t i = 0; i < sizeof candidate / sizeof candidate[0]; i++) {
         const cvy_fit_score *best = &fit->score[fit->best], *next = &fit->score[candidate[i]];
@@ -191,6 +197,9 @@ cvy_status cvy_fit_run(const cvy_fit_sample *sample, int count, const cvy_fit_de
     if (fit.best == CVY_FIT_MLP) {
         CVY_TRY_GOTO(status, done, cvy_fit_nets_find(sample, count, device, CVY_FIT_NETS, &fit.nets));
     }
+    if (fit.best == CVY_FIT_GAUSSIAN) {
+        CVY_TRY_GOTO(status, done, cvy_fit_gaussian_find(sample, count, device, &fit.gaussian));
+    }
     *fit_out = fit;
 done:
     cvy_free(t.known);
@@ -204,5 +213,6 @@ done:
 void cvy_fit_clear(cvy_fit *fit)
 {
     cvy_fit_nets_clear(&fit->nets);
+    cvy_fit_gaussian_clear(&fit->gaussian);
     *fit = (cvy_fit){0};
 }

@@ -1,8 +1,8 @@
 /*
  * What is fitted to measured kernels of one kind and pass, and how good each way of it is on shapes that it has not
  * seen: the roofline with one share of each peak, a power of the sizes (a line in logarithms), the nearest neighbours,
- * an ensemble of multi-layer perceptrons. Errors are by cross-validation on whole shapes, so that no pass, and no
- * repetition, of a shape helps to predict it.
+ * an ensemble of multi-layer perceptrons, a Gaussian process on a sum of costs. Errors are by cross-validation on whole
+ * shapes, so that no pass, and no repetition, of a shape helps to predict it.
  */
 #ifndef CVY_CALIBRATE_FIT_H
 #define CVY_CALIBRATE_FIT_H
@@ -53,16 +53,25 @@ typedef struct cvy_fit_nets {
     cvy_predictor *predictor; /**< owned: the same, ready to be asked */
 } cvy_fit_nets;
 
+/** A Gaussian process of ln(t / a sum of costs). Starts from {0}. */
+typedef struct cvy_fit_gaussian {
+    cvy_fit_inputs inputs;
+    double *input, *target;    /**< owned: what the process holds */
+    cvy_gaussian_spec process;
+    cvy_predictor *predictor;  /**< owned: the same, ready to be asked */
+} cvy_fit_gaussian;
+
 /** Ways to predict. */
 typedef enum cvy_fit_way {
     CVY_FIT_ROOFLINE,
     CVY_FIT_LINE,
     CVY_FIT_NEIGHBOURS,
     CVY_FIT_MLP,
+    CVY_FIT_GAUSSIAN,
     CVY_FIT_WAYS
 } cvy_fit_way;
 
-/** "roofline", "line", "neighbours", "mlp". Cannot fail. */
+/** "roofline", "line", "neighbours", "mlp", "gaussian". Cannot fail. */
 const char *cvy_fit_way_name(cvy_fit_way way);
 
 /** Errors on shapes that were held out. */
@@ -82,6 +91,7 @@ typedef struct cvy_fit {
     cvy_fit_shares shares;
     cvy_fit_line line;
     cvy_fit_nets nets; /**< none but where they are the best */
+    cvy_fit_gaussian gaussian; /**< none but where it is the best */
     cvy_fit_score score[CVY_FIT_WAYS];
     cvy_fit_way best; /**< of those that a machine file can hold: all but the neighbours */
     cvy_fit_score layers, layers_by_roofline; /**< of the best, and of the roofline, on layers that it has not seen */
@@ -96,8 +106,8 @@ void cvy_fit_make_sample(const cvy_op *op, const cvy_kernel_time *time, int shap
 /**
  * Fit all ways to samples of one kind and pass, and score each.
  *
- * A line needs as many samples as it has inputs, an ensemble CVY_FIT_NETS_LEAST; where there are fewer the score says
- * nothing (0 samples).
+ * A line needs as many samples as it has inputs, an ensemble CVY_FIT_NETS_LEAST, a process CVY_FIT_LEAST; where there
+ * are fewer the score says nothing (0 samples).
  *
  * @param[in]  count    at least CVY_FIT_LEAST
  * @param[out] fit_out  but for kernel and pass, which the caller knows; released with cvy_fit_clear()
@@ -166,5 +176,35 @@ cvy_predictor_spec cvy_fit_nets_spec(const cvy_fit_nets *nets, const cvy_fit_dev
 
 /** Release and empty. */
 void cvy_fit_nets_clear(cvy_fit_nets *nets);
+
+/**
+ * Find the ends of the whiskers of a box plot (Tukey): numbers beyond are far from the others.
+ *
+ * @param[in,out] number come out in order
+ * @param[in]     count  at least 1
+ */
+void cvy_fit_find_whiskers(double *number, int count, double *low_out, double *high_out);
+
+/** Fit a sum of costs: seconds of a unit of each that has a part in it. @retval CVY_ERR_MEMORY */
+cvy_status cvy_fit_costs_find(const cvy_fit_sample *sample, int count, cvy_cost_sum *sum_out);
+
+/**
+ * Fit a sum of costs and a process to what it leaves. The same samples give the same process.
+ *
+ * @param[out] gaussian_out  released with cvy_fit_gaussian_clear()
+ * @retval CVY_ERR_INFEASIBLE fewer than CVY_FIT_LEAST samples, or all are alike
+ * @retval CVY_ERR_MEMORY
+ */
+cvy_status cvy_fit_gaussian_find(const cvy_fit_sample *sample, int count, const cvy_fit_device *device,
+                                 cvy_fit_gaussian *gaussian_out);
+
+/** What a process says of a sample: seconds, and as error by how much less than usually it knows there. */
+cvy_prediction cvy_fit_gaussian_estimate(const cvy_fit_gaussian *gaussian, const cvy_fit_sample *sample);
+
+/** What the file of a predictor says of a process, but for kernel, pass, source and error. Borrows from @p gaussian. */
+cvy_predictor_spec cvy_fit_gaussian_spec(const cvy_fit_gaussian *gaussian, const cvy_fit_device *device);
+
+/** Release and empty. */
+void cvy_fit_gaussian_clear(cvy_fit_gaussian *gaussian);
 
 #endif

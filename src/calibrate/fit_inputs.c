@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/order.h"
+
 double cvy_fit_roof_s(const cvy_fit_device *device, const cvy_fit_sample *sample)
 {
     return fmax(sample->flop / device->peak_flop_per_s, sample->bytes / device->memory_Bps);
@@ -46,4 +48,13 @@ void cvy_fit_inputs_get(const cvy_fit_inputs *inputs, const cvy_fit_sample *samp
         double value = sample->feature[inputs->feature[i]], near = fmax(inputs->low[i], fmin(inputs->high[i], value));
         value_out[i] = (near - inputs->mean[i]) / inputs->deviation[i];
     }
+}
+
+void cvy_fit_find_whiskers(double *number, int count, double *low_out, double *high_out)
+{
+    static const double whiskers = 3.0; /* by the distance of the quartiles */
+    cvy_sort_doubles(number, count);
+    double quarter = number[(count - 1) / 4], third = number[3 * (count - 1) / 4], reach = whiskers * (third - quarter);
+    *low_out = quarter - reach;
+    *high_out = third + reach;
 }

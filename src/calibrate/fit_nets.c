@@ -8,7 +8,6 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "base/order.h"
 #include "calibrate/net_trainer.h"
 
 _Static_assert((int)CVY_FIT_NET_LAYERS == (int)CVY_NET_HIDDEN + 1, "a net has its hidden layers and the last");
@@ -19,8 +18,6 @@ _Static_assert((int)CVY_FIT_NET_LAYERS == (int)CVY_NET_HIDDEN + 1, "a net has it
  * larger.
  */
 static const cvy_net_recipe recipe = {.steps = 400, .learning_rate = 5e-3, .weight_decay = 1.0};
-
-static const double whiskers = 3.0; /* by the distance of the quartiles */
 
 /* Samples as a trainer takes them. */
 typedef struct lesson {
@@ -50,12 +47,12 @@ static cvy_status make_lesson(const cvy_fit_sample *sample, int count, const cvy
     for (int i = 0; i < count; i++) {
         target[i] = cvy_fit_target(device, &sample[i]);
     }
-    cvy_sort_doubles(target, count);
-    double quarter = target[(count - 1) / 4], third = target[3 * (count - 1) / 4], reach = whiskers * (third - quarter);
+    double low, high;
+    cvy_fit_find_whiskers(target, count, &low, &high);
     l->middle = target[count / 2];
     cvy_free(target);
     for (int i = 0; i < count; i++) {
-        double said = fmax(quarter - reach, fmin(third + reach, cvy_fit_target(device, &sample[i])));
+        double said = fmax(low, fmin(high, cvy_fit_target(device, &sample[i])));
         l->y[i] = (float)(said - l->middle);
         cvy_fit_inputs_get(inputs, &sample[i], value);
         for (int k = 0; k < inputs->count; k++) {

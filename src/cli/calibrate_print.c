@@ -48,7 +48,7 @@ static void print_fit(const cvy_fit *fit)
     for (int way = 0; way < CVY_FIT_WAYS; way++) {
         print_score(&fit->score[way]);
     }
-    printf(" %-8s %4.0f %5.2f\n", cvy_fit_way_name(fit->best), fmin(9999, 100 * best->high), best->r2);
+    printf(" %-8s %4.0f\n", cvy_fit_way_name(fit->best), fmin(9999, 100 * best->high));
 }
 
 /* What no fit has seen: how far off are the models' own layers. */
@@ -78,9 +78,9 @@ static void print_layers(const cvy_calibration *c)
 
 static void print_fits(const cvy_calibration *c)
 {
-    printf("errors in %% on shapes held out: median and mean of each way; 95th percentile and R2 of the one taken\n");
-    printf("%-22s %-16s %4s%8s%8s%8s%8s %-8s %4s %5s\n", "kernel", "pass", "n", "roof", "line", "near", "mlp", "taken",
-           "p95", "R2");
+    printf("errors in %% on shapes held out: median and mean of each way; 95th percentile of the one taken\n");
+    printf("%-22s %-16s %4s%8s%8s%8s%8s%8s %-8s %4s\n", "kernel", "pass", "n", "roof", "line", "near", "mlp",
+           "gauss", "taken", "p95");
     for (int i = 0; i < c->fits; i++) {
         print_fit(&c->fit[i]);
     }

@@ -181,8 +181,8 @@ static double law_of_caches(const cvy_op *op)
     return fmax(cvy_op_flop(op) / 50e9, bytes / (bytes < 1e6 ? 40e9 : 10e9));
 }
 
-/* What nets say in memory they say from their file. */
-static void test_nets_become_a_predictor(void **state)
+/* What a process says in memory it says from its file. */
+static void test_a_process_becomes_a_predictor(void **state)
 {
     cvy_calibration c;
     cvy_machine *machine = NULL;
@@ -200,7 +200,7 @@ static void test_nets_become_a_predictor(void **state)
     c.survey.rows = rows;
     assert_int_equal(cvy_calibration_fit(&c), CVY_OK);
     assert_int_equal(c.fits, 1);
-    assert_int_equal(c.fit[0].best, CVY_FIT_MLP);
+    assert_int_equal(c.fit[0].best, CVY_FIT_GAUSSIAN);
     assert_int_equal(cvy_calibration_save(&c, path), CVY_OK);
     assert_int_equal(cvy_machine_load(path, &machine), CVY_OK);
     machine->device.kernel_table[0] = NULL; /* it would know all that is asked */
@@ -209,7 +209,7 @@ static void test_nets_become_a_predictor(void **state)
         cvy_fit_sample sample;
         cvy_kernel_time near = {.seconds = 1.0};
         cvy_fit_make_sample(&c.survey.row[i].op, &near, 0, &sample);
-        double in_memory = cvy_fit_nets_estimate(&c.fit[0].nets, &sample).seconds;
+        double in_memory = cvy_fit_gaussian_estimate(&c.fit[0].gaussian, &sample).seconds;
         cvy_compute_estimate from_file = cvy_compute_estimate_op(compute, &c.survey.row[i].op, 1.0, 0.0);
         assert_int_equal(from_file.source, CVY_COMPUTE_PREDICTOR);
         assert_true(fabs(from_file.seconds / in_memory - 1.0) < 1e-4);
@@ -252,7 +252,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_oracle_says_what_the_law_says, create_test_folder,
                                         remove_test_folder),
         cmocka_unit_test_setup_teardown(test_a_line_becomes_a_predictor, create_test_folder, remove_test_folder),
-        cmocka_unit_test_setup_teardown(test_nets_become_a_predictor, create_test_folder, remove_test_folder),
+        cmocka_unit_test_setup_teardown(test_a_process_becomes_a_predictor, create_test_folder, remove_test_folder),
         cmocka_unit_test_setup_teardown(test_a_foreign_file_is_left_alone, create_test_folder, remove_test_folder),
         cmocka_unit_test(test_names_are_facts),
     };
