@@ -28,20 +28,20 @@ typedef struct cvy_gaussian {
 
 /* ---- evaluation ---- */
 
-/* Distances and products with all samples; loops over samples, which vectors do. */
-static void compare(const cvy_gaussian *g, const float *input, double *likeness)
+/* With the first so many samples; loops run over samples, which vectors do. */
+static void compare(const cvy_gaussian *g, const float *input, int samples, double *likeness)
 {
     float square[CVY_GAUSSIAN_MAX_SAMPLES] = {0}, product[CVY_GAUSSIAN_MAX_SAMPLES] = {0};
     for (int k = 0; k < g->inputs; k++) {
         const float *row = g->scaled + (long)k * g->samples;
         float x = input[k] * g->inverse_length[k], back = x * g->length2[k];
-        for (int i = 0; i < g->samples; i++) {
+        for (int i = 0; i < samples; i++) {
             float apart = row[i] - x;
             square[i] += apart * apart;
             product[i] += back * row[i];
         }
     }
-    for (int i = 0; i < g->samples; i++) {
+    for (int i = 0; i < samples; i++) {
         float d = fminf(sqrtf(3.0f * square[i]), 80.0f); /* beyond, exp(-d) is as good as 0 */
         likeness[i] = g->spread2 * (double)((1.0f + d) * expf(-d)) + g->slope2 * (double)product[i];
     }
@@ -54,14 +54,15 @@ static double find_variance(const cvy_gaussian *g, const float *input, const dou
     for (int k = 0; k < g->inputs; k++) {
         own += g->slope2 * (double)(input[k] * input[k]);
     }
-    for (int i = 0; i < g->samples; i++) {
+    for (int i = 0; i < g->samples; i++) { /* pairs once, by half of the inverse */
         const double *row = g->inverse + (long)i * g->samples;
-        for (int k = 0; k < g->samples; k++) {
+        for (int k = 0; k < i; k++) {
             told[k] += row[k] * likeness[i];
         }
+        explained += row[i] * likeness[i] * likeness[i];
     }
     for (int i = 0; i < g->samples; i++) {
-        explained += told[i] * likeness[i];
+        explained += 2.0 * told[i] * likeness[i];
     }
     return fmax(own - explained, 0.0) + g->noise2;
 }
@@ -71,7 +72,7 @@ static void run_gaussian(const cvy_predictor *p, const cvy_predictor_question *q
     static const double bound = 20.0; /* e^20: whatever a file has, a time stays a time */
     const cvy_gaussian *g = p->gaussian;
     double likeness[CVY_GAUSSIAN_MAX_SAMPLES], log_ratio = g->middle;
-    compare(g, q->input, likeness);
+    compare(g, q->input, g->samples, likeness);
     for (int i = 0; i < g->samples; i++) {
         log_ratio += g->weight[i] * likeness[i];
     }
@@ -91,8 +92,11 @@ static void fill_covariance(const cvy_gaussian *g, const double *input, double *
         for (int k = 0; k < g->inputs; k++) {
             x[k] = (float)input[i * g->inputs + k];
         }
-        compare(g, x, row);
+        compare(g, x, i + 1, row);
         row[i] += g->noise2;
+        for (int k = 0; k < i; k++) {
+            covariance[(long)k * g->samples + i] = row[k];
+        }
     }
 }
 
