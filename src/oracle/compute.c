@@ -262,15 +262,16 @@ static double scale_time(const cvy_compute *compute, const cvy_roof *measured, d
 static cvy_prediction ask_predictor(const cvy_predictor *predictor, const cvy_op *op, double flop, double bytes,
                                     double distance_bytes)
 {
-    double feature[CVY_KERNEL_FEATURES];
-    cvy_kernel_get_features(op, flop, bytes, bytes, feature);
-    cvy_prediction near = cvy_predictor_run(predictor, feature, flop, bytes);
-    if (distance_bytes <= bytes) {
-        return near;
+    double near[CVY_KERNEL_FEATURES], far[CVY_KERNEL_FEATURES];
+    cvy_kernel_get_features(op, flop, bytes, bytes, near);
+    if (distance_bytes > bytes) {
+        cvy_kernel_get_features(op, flop, bytes, distance_bytes, far);
+        cvy_prediction said = cvy_predictor_run(predictor, far, flop, bytes);
+        if (said.seconds > cvy_predictor_get_s(predictor, near, flop, bytes)) {
+            return said;
+        }
     }
-    cvy_kernel_get_features(op, flop, bytes, distance_bytes, feature);
-    cvy_prediction far = cvy_predictor_run(predictor, feature, flop, bytes);
-    return far.seconds > near.seconds ? far : near;
+    return cvy_predictor_run(predictor, near, flop, bytes);
 }
 
 /*

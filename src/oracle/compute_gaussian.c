@@ -78,7 +78,9 @@ static void run_gaussian(const cvy_predictor *p, const cvy_predictor_question *q
     }
     log_ratio = fmax(-bound, fmin(bound, log_ratio));
     said->seconds = exp(log_ratio) * cvy_cost_sum_get(&g->base, q->feature, q->flop, q->bytes);
-    said->error = p->error * sqrt(find_variance(g, q->input, likeness)) / g->usual_sd;
+    if (q->with_error) {
+        said->error = p->error * sqrt(find_variance(g, q->input, likeness)) / g->usual_sd;
+    }
 }
 
 /* ---- making ---- */

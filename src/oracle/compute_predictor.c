@@ -8,10 +8,10 @@
 #include "base/memory.h"
 #include "oracle/compute_predictor.h"
 
-cvy_prediction cvy_predictor_run(const cvy_predictor *p, const double *feature, double flop, double bytes)
+static cvy_prediction ask(const cvy_predictor *p, const double *feature, double flop, double bytes, bool with_error)
 {
     float input[CVY_PREDICTOR_MAX_INPUTS];
-    const cvy_predictor_question question = {feature, input, flop, bytes};
+    const cvy_predictor_question question = {feature, input, flop, bytes, with_error};
     cvy_prediction prediction = {.roof = p->roof, .inside = true};
     for (int i = 0; i < p->inputs; i++) {
         double value = feature[p->input[i]], near = fmax(p->low[i], fmin(p->high[i], value));
@@ -20,6 +20,16 @@ cvy_prediction cvy_predictor_run(const cvy_predictor *p, const double *feature, 
     }
     p->kind->run(p, &question, &prediction);
     return prediction;
+}
+
+cvy_prediction cvy_predictor_run(const cvy_predictor *predictor, const double *feature, double flop, double bytes)
+{
+    return ask(predictor, feature, flop, bytes, true);
+}
+
+double cvy_predictor_get_s(const cvy_predictor *predictor, const double *feature, double flop, double bytes)
+{
+    return ask(predictor, feature, flop, bytes, false).seconds;
 }
 
 int cvy_predictor_kernel(const cvy_predictor *predictor) { return predictor->kernel; }

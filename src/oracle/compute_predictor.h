@@ -13,6 +13,7 @@ typedef struct cvy_predictor_question {
     const double *feature;
     const float *input; /**< what the predictor makes of the features: (feature - mean) / deviation */
     double flop, bytes;
+    bool with_error; /**< it costs as much again, of some kinds */
 } cvy_predictor_question;
 
 /** A kind of predictor. */
@@ -26,7 +27,7 @@ typedef struct cvy_predictor_kind {
     /** Make the body of the same numbers. */
     cvy_status (*make)(const cvy_predictor_spec *spec, cvy_predictor *predictor);
 
-    /** Seconds, and the error. */
+    /** Seconds, and the error where it is asked for. */
     void (*run)(const cvy_predictor *predictor, const cvy_predictor_question *question, cvy_prediction *said);
 
     /** Write the body, its key first. */

@@ -34,6 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         cvy_prediction said = cvy_predictor_run(predictor, feature, flop, bytes);
         FUZZ_REQUIRE(isfinite(said.seconds) && said.seconds > 0.0);
         FUZZ_REQUIRE(isfinite(said.error) && said.error >= 0.0 && said.roof.Bps > 0.0);
+        FUZZ_REQUIRE(cvy_predictor_get_s(predictor, feature, flop, bytes) == said.seconds);
     }
     cvy_predictor_destroy(&predictor);
     return 0;
