@@ -123,6 +123,15 @@ static double find_best_accuracy(const cvy_training *t)
     return t->session.classes && isfinite(best) ? best : NAN;
 }
 
+static int64_t find_peak(const cvy_train_result *result)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < result->ranks; i++) {
+        bytes = cvy_max_i64(bytes, result->rank[i].peak_memory_bytes);
+    }
+    return bytes;
+}
+
 cvy_status cvy_training_fill_result(cvy_training *t)
 {
     cvy_train_result *r = t->result;
@@ -139,10 +148,10 @@ cvy_status cvy_training_fill_result(cvy_training *t)
     r->iterations = t->position.step - t->start_step;
     r->iteration_s = training_s * fmax(1.0 - r->data_wait_share, 0.0) / (double)cvy_max_i64(r->iterations, 1);
     r->threads = t->session.threads;
-    CVY_TRY(cvy_session_peak_memory(&t->session, &r->peak_memory_bytes));
     unsigned schedules = 1u << CVY_SCHEDULE_TRAIN | 1u << CVY_SCHEDULE_TRAIN_TAIL | 1u << CVY_SCHEDULE_EVALUATE;
     CVY_TRY(cvy_session_profile(&t->session, schedules, NULL, &r->row, &r->rows));
     CVY_TRY(cvy_session_profile_ranks(&t->session, schedules, r->row, r->rows, r->iteration_s, &r->rank));
     r->ranks = cvy_comm_ranks(t->session.comm);
+    r->peak_memory_bytes = find_peak(r); /* not read anew: it grows */
     return CVY_OK;
 }
